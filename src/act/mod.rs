@@ -1,0 +1,3 @@
+//! Acting: the voice ([`voice`]) and what the body shows.
+
+pub mod voice;

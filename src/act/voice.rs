@@ -1,0 +1,1 @@
+//! The voice: words to sound, sentence by sentence.

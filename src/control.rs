@@ -1,0 +1,1 @@
+//! The Unix socket on which commands ask the running service.

@@ -1,0 +1,1 @@
+//! The running service: its actors, their channels, and its safe end.

@@ -1,0 +1,4 @@
+//! stub
+
+pub struct Ear;
+pub struct EarReport;

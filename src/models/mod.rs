@@ -1,0 +1,1 @@
+//! Every weight file: where it comes from, its hash, where it is kept, how it is loaded.

@@ -1,0 +1,43 @@
+//! Words to vectors.
+
+/// Turns words into unit vectors of one length.
+///
+/// A question and a stored text may be embedded differently (some models prefix one of them), so there are two calls.
+pub trait EmbedText: Send + Sync {
+    /// Which model, weights and preprocessing the vectors come from; vectors of different identities never meet.
+    fn identity(&self) -> &Identity;
+
+    /// The vector of a question.
+    ///
+    /// # Errors
+    /// [`EmbedError`] when the model fails.
+    fn question(&self, text: &str) -> Result<Vec<f32>, EmbedError>;
+
+    /// The vectors of texts that are stored, in their order.
+    ///
+    /// # Errors
+    /// [`EmbedError`] when the model fails.
+    fn stored(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
+}
+
+/// Where vectors come from; written beside every shard.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Identity {
+    /// The model's name in the manifest.
+    pub model: String,
+    /// SHA-256 of the weight file, in hexadecimal.
+    pub weights: String,
+    /// Counts up when the preprocessing, pooling or prefix changes.
+    pub preprocessing: u32,
+    /// Numbers in a vector.
+    pub dimension: usize,
+}
+
+/// Why words could not be turned into a vector.
+#[derive(Debug, thiserror::Error)]
+pub enum EmbedError {
+    #[error("the text model could not be loaded from {path}: {why}")]
+    Load { path: String, why: String },
+    #[error("the text model failed: {why}")]
+    Run { why: String },
+}

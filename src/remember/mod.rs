@@ -1,0 +1,75 @@
+//! The memory: what was said, kept in a Qdrant Edge shard on the robot's own disk, and recalled by meaning and time.
+//!
+//! [`store`] is the only module of the project that names the engine; [`embed`] turns words into vectors, [`recall`]
+//! decides what counts as an answer, [`exchange`] is what one memory is. The handle [`Memory`] may be cloned freely;
+//! the shard behind it has one writer. A shard that cannot be opened is set aside or refused with a sentence, never
+//! wiped.
+
+pub mod embed;
+pub mod exchange;
+pub mod recall;
+pub mod store;
+
+use jiff::Timestamp;
+
+pub use exchange::Exchange;
+pub use store::{Memory, MemoryError, OpenError};
+
+use crate::think::tools::About;
+
+/// A stretch of time with a beginning and an end, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    pub from: Timestamp,
+    pub to: Timestamp,
+}
+
+impl TimeRange {
+    /// Whether `at` lies in the range.
+    #[must_use]
+    pub fn contains(&self, at: Timestamp) -> bool {
+        self.from <= at && at <= self.to
+    }
+}
+
+/// A question to the memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    pub text: String,
+    pub about: About,
+    /// Only what happened in this range.
+    pub when: Option<TimeRange>,
+    /// The exchanges that are still in the window; they are searched too and labelled as just said.
+    pub just_said: Vec<Exchange>,
+    /// The moment of the question.
+    pub now: Timestamp,
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remembered {
+    /// As stored: both sides of an exchange in one line.
+    pub text: String,
+    /// What the other one said and what the robot answered, where the memory is an exchange.
+    pub exchange: Exchange,
+    /// Cosine to the question; `None` where the time alone chose it.
+    pub score: Option<f32>,
+    /// Still in the window: said a moment ago, not a memory.
+    pub just_said: bool,
+}
+
+/// What a search came to. That it could not be made is an error, [`MemoryError`], and never one of these.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Recalled {
+    /// At least one memory passed the gate, best first.
+    Found { memories: Vec<Remembered> },
+    /// The question named nothing to look for; these are from the time that it asked about, oldest first.
+    Sampled { memories: Vec<Remembered>, of: usize },
+    /// The memory was searched and holds no answer.
+    Nothing {
+        /// How many memories were searched (in the range that was asked for).
+        searched: usize,
+        /// Best score under the gate, if anything was compared.
+        best: Option<f32>,
+    },
+}

@@ -1,0 +1,207 @@
+//! The body behind one trait: what the robot can hear, see, say and move.
+//!
+//! Every call blocks and is made from a thread of its own, never from a tokio worker. [`sim`] is the built-in
+//! simulated robot, which plays a scripted day from files. When a body fails, the daemon goes on with what is left:
+//! a robot without a camera still talks.
+
+pub mod day;
+pub mod sim;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A stretch of sound as the body's microphone gave it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sound {
+    /// Samples in −1…1, channels interleaved.
+    pub samples: Vec<f32>,
+    /// Samples a second in each channel.
+    pub rate: u32,
+    /// Number of interleaved channels.
+    pub channels: u16,
+}
+
+impl Sound {
+    /// Length in milliseconds.
+    #[must_use]
+    pub fn millis(&self) -> u64 {
+        let frames = self.samples.len() as u64 / u64::from(self.channels.max(1));
+        frames * 1000 / u64::from(self.rate.max(1))
+    }
+}
+
+/// What the microphone gave next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MicrophoneRead {
+    /// Sound whose first sample was taken at `at`.
+    Sound { sound: Sound, at: Timestamp },
+    /// Nothing yet; ask again.
+    Nothing,
+    /// There will be no more: the scripted day is over, or the body shuts down.
+    Ended,
+}
+
+/// One thing that the simulated camera's annotations say is in a picture.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Annotation {
+    /// What it is, in the detector's vocabulary ("cup", "person").
+    pub label: String,
+    /// Left, top, right, bottom in 0…1 of the picture, where the script says.
+    #[serde(default)]
+    pub place: Option<[f32; 4]>,
+}
+
+/// A picture from the camera.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Picture {
+    /// The encoded file (JPEG or PNG) where the body has one; empty where the script gives annotations only.
+    pub encoded: Vec<u8>,
+    /// What the scripted day says is in it; `None` where nobody said (a real camera).
+    pub annotations: Option<Vec<Annotation>>,
+    /// When it was taken.
+    pub at: Timestamp,
+    /// Where the head looked.
+    pub looked: Direction,
+}
+
+/// Where the head looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    #[default]
+    Ahead,
+    /// The robot's own left, which is the left of the picture.
+    Left,
+    Right,
+}
+
+/// A movement that shows something. The names are what the `move` tool offers to the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gesture {
+    Nod,
+    Shake,
+    Dance,
+    Happy,
+    Sad,
+    Curious,
+    Surprised,
+    Confused,
+    LookLeft,
+    LookRight,
+    LookAhead,
+}
+
+impl Gesture {
+    /// Every gesture, in the order in which the model reads them.
+    pub const ALL: [Self; 11] = [
+        Self::Nod,
+        Self::Shake,
+        Self::Dance,
+        Self::Happy,
+        Self::Sad,
+        Self::Curious,
+        Self::Surprised,
+        Self::Confused,
+        Self::LookLeft,
+        Self::LookRight,
+        Self::LookAhead,
+    ];
+
+    /// The name in the tool's arguments, as in `look_left`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nod => "nod",
+            Self::Shake => "shake",
+            Self::Dance => "dance",
+            Self::Happy => "happy",
+            Self::Sad => "sad",
+            Self::Curious => "curious",
+            Self::Surprised => "surprised",
+            Self::Confused => "confused",
+            Self::LookLeft => "look_left",
+            Self::LookRight => "look_right",
+            Self::LookAhead => "look_ahead",
+        }
+    }
+
+    /// The gesture of that [`Gesture::name`].
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|gesture| gesture.name() == name)
+    }
+}
+
+/// What the conversation is doing; a body may show it, and the simulated one waits for [`Attention::Idle`] before
+/// its script goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Attention {
+    #[default]
+    Idle,
+    /// An utterance has ended and is being transcribed.
+    Transcribing,
+    Thinking,
+    Speaking,
+}
+
+/// Why the body could not do what it was asked to.
+#[derive(Debug, Error)]
+pub enum RobotError {
+    /// This body has no such part; asking again is no use.
+    #[error("this robot has no {part}: {why}")]
+    Missing { part: &'static str, why: String },
+    /// The part is there and failed this time.
+    #[error("the {part} failed: {why}")]
+    Failed { part: &'static str, why: String },
+    /// The script of a simulated day cannot be played.
+    #[error(transparent)]
+    Day(#[from] day::DayError),
+}
+
+/// A body. All calls block; implementations are shared between threads.
+pub trait Robot: Send + Sync {
+    /// One line for people: which body this is.
+    fn describe(&self) -> String;
+
+    /// Waits for the next sound from the microphone, at most about a tenth of a second.
+    ///
+    /// # Errors
+    /// [`RobotError::Missing`] without a microphone, [`RobotError::Failed`] when it stops working.
+    fn hear(&self) -> Result<MicrophoneRead, RobotError>;
+
+    /// A picture, now.
+    ///
+    /// # Errors
+    /// [`RobotError`] when there is no camera or it gives no picture.
+    fn picture(&self) -> Result<Picture, RobotError>;
+
+    /// Plays `sound` and returns when it has been heard, or soon after `stop` answers true.
+    ///
+    /// # Errors
+    /// [`RobotError`] when there is no speaker or it fails.
+    fn play(&self, sound: &Sound, stop: &dyn Fn() -> bool) -> Result<(), RobotError>;
+
+    /// Tells the body which words it is about to say (or would say, when it is mute).
+    fn say(&self, _sentence: &str) {}
+
+    /// Makes a gesture and returns when it is over.
+    ///
+    /// # Errors
+    /// [`RobotError`] when the body did not move.
+    fn gesture(&self, gesture: Gesture) -> Result<(), RobotError>;
+
+    /// Turns the head and returns when it stands still.
+    ///
+    /// # Errors
+    /// [`RobotError`] when the head did not turn.
+    fn look(&self, direction: Direction) -> Result<(), RobotError>;
+
+    /// What the conversation is doing now.
+    fn attend(&self, _attention: Attention) {}
+
+    /// The end: the microphone closes, the head goes to rest. Never fails; logs instead.
+    fn rest(&self);
+}

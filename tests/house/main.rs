@@ -1,0 +1,1 @@
+//! Every integration test, in one binary: each further binary would link everything again.
