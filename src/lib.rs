@@ -10,6 +10,7 @@ pub mod clock;
 pub mod config;
 pub mod control;
 pub mod daemon;
+pub mod health;
 pub mod listen;
 pub mod models;
 pub mod remember;

@@ -1,19 +1,21 @@
 //! The memory: what was said, kept in a Qdrant Edge shard on the robot's own disk, and recalled by meaning and time.
 //!
 //! [`store`] is the only module of the project that names the engine; [`embed`] turns words into vectors, [`recall`]
-//! decides what counts as an answer, [`exchange`] is what one memory is. The handle [`Memory`] may be cloned freely;
-//! the shard behind it has one writer. A shard that cannot be opened is set aside or refused with a sentence, never
+//! decides what counts as an answer, [`exchange`] is what one memory is, [`journal`] keeps the window's exchanges safe
+//! until they are in the shard. The handle [`Memory`] may be cloned freely; the shard behind it has one writer. A shard that cannot be opened is set aside or refused with a sentence, never
 //! wiped.
 
 pub mod embed;
 pub mod exchange;
+pub mod journal;
+mod just_said;
 pub mod recall;
 pub mod store;
 
 use jiff::Timestamp;
 
 pub use exchange::Exchange;
-pub use store::{Memory, MemoryError, OpenError};
+pub use store::{Memory, MemoryError, OpenError, Settings, Stats};
 
 use crate::think::tools::About;
 

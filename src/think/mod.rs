@@ -1,13 +1,17 @@
 //! Thinking: one turn at a time, from what was heard to what is said.
 //!
-//! [`window`] is the model's context and its eviction rule, [`turn`] runs one turn (rounds, tool calls, the forced
-//! answer in words), [`brain`] is the language model behind one trait: [`http`] asks a server in the house,
-//! [`offline`] answers without one. [`tools`] are the three tools and their arguments, [`sentences`] cuts a stream of
-//! text into speakable sentences, [`when`] turns a person's words for a time into a range. Everything but `http`
-//! decides without a clock, a socket or a file of its own.
+//! [`conversation`] owns the window and runs the turns; [`window`] is the model's context and its eviction rule,
+//! [`turn`] is one turn (rounds, tool calls, the forced answer in words), [`hands`] runs the tools. [`brain`] is the
+//! language model behind one trait: [`http`] asks a server in the house, [`offline`] answers without one, and
+//! [`brains`] chooses between them. [`tools`] are the three tools and their arguments, [`sentences`] cuts a stream of
+//! text into speakable sentences, [`when`] turns a person's words for a time into a range.
 
 pub mod brain;
+pub mod brains;
+pub mod conversation;
+pub mod hands;
 pub mod http;
+pub mod lines;
 pub mod offline;
 pub mod sentences;
 pub mod tools;

@@ -1,1 +1,220 @@
-//! stub
+//! One turn: from what somebody said to what the robot said, with at most [`TOOL_ROUNDS`] tool calls between.
+//!
+//! One call a round; after the last round the brain must answer in words. Sentences are spoken while the rest is still
+//! being generated. A brain that fails before its first sentence and its first tool is replaced for this turn; one that
+//! fails later leaves what was spoken. A turn never ends in silence.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+
+use super::brain::{Brain, BrainError, Delta, Finish, Message, Request, Usage};
+use super::hands::Hands;
+use super::lines;
+use super::sentences::Sentences;
+use super::tools::{Tool, ToolCall, ToolResult};
+use crate::act::Spoken;
+use crate::remember::Exchange;
+
+/// Tool calls that one turn may make before it must answer in words; the reference robot behaves so.
+pub const TOOL_ROUNDS: usize = 2;
+/// Deltas that may wait for a slow voice before the stream itself waits.
+const DELTAS: usize = 64;
+
+/// Where the sentences of a turn go.
+pub trait Speak: Send {
+    /// Takes a sentence; returns as soon as it is queued.
+    fn speak(&mut self, sentence: String) -> BoxFuture<'_, ()>;
+
+    /// Waits until every sentence was spoken, or somebody stopped them; tells which really were.
+    fn finished(&mut self) -> BoxFuture<'_, Spoken>;
+}
+
+/// What happens in a turn, for transcripts and logs, as it happens.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// This brain is asked.
+    Asked { brain: String },
+    Called { tool: Tool },
+    /// What the tool answered, and how long it took.
+    Answered { tool: Tool, result: ToolResult, took: Duration },
+    /// A sentence goes to the voice, this long after the turn began.
+    Saying { sentence: String, after: Duration },
+    /// A fault that the person is told about, or that only the log needs.
+    Trouble { what: String },
+}
+
+/// Told every [`Step`]; must not block.
+pub type Witness<'a> = &'a (dyn Fn(Step) + Send + Sync);
+
+/// What a turn needs besides the brain.
+pub struct Turn<'a> {
+    pub system: &'a str,
+    pub hands: &'a Hands,
+    pub witness: Witness<'a>,
+    pub now: Timestamp,
+    /// The window's exchanges that a search may find as just said.
+    pub just_said: Vec<Exchange>,
+    pub began: Instant,
+}
+
+/// How a turn went, before the voice has finished.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// Sentences of the answer itself, in order; fixed lines are not among them.
+    pub sentences: Vec<String>,
+    /// Whether `remember` was called: the answer was read out of memory, or says that memory has none.
+    pub from_memory: bool,
+    /// Whether any tool ran; nothing may be replayed then.
+    pub acted: bool,
+    pub usage: Option<Usage>,
+    /// The answer broke off.
+    pub cut_short: bool,
+}
+
+impl Answer {
+    /// Whether another brain may start this turn over.
+    #[must_use]
+    pub fn untouched(&self) -> bool {
+        self.sentences.is_empty() && !self.acted
+    }
+}
+
+/// One round's outcome.
+struct Round {
+    call: Option<ToolCall>,
+    refused: Option<String>,
+    finish: Finish,
+}
+
+impl Turn<'_> {
+    /// Runs the rounds with one brain. `messages` end with what the person said. What was spoken or done before an
+    /// error stands in `answer`.
+    ///
+    /// # Errors
+    /// [`BrainError`] of the round that failed.
+    pub async fn run(
+        &self,
+        brain: &dyn Brain,
+        mut messages: Vec<Message>,
+        mouth: &mut dyn Speak,
+        answer: &mut Answer,
+    ) -> Result<(), BrainError> {
+        (self.witness)(Step::Asked { brain: brain.name() });
+        let mut earlier: Option<Tool> = None;
+        for round in 0..=TOOL_ROUNDS {
+            let request = Request {
+                system: self.system.to_owned(),
+                messages: messages.clone(),
+                tools_allowed: round < TOOL_ROUNDS,
+                now: self.now,
+            };
+            let outcome = self.round(brain, &request, mouth, answer).await?;
+            answer.usage = outcome.finish.usage.or(answer.usage);
+            answer.cut_short |= outcome.finish.cut_short;
+            match (outcome.call, outcome.refused) {
+                (Some(call), _) if request.tools_allowed => {
+                    let result = if earlier.as_ref() == Some(&call.tool) {
+                        let why = "you have just asked exactly that; answer in words now".to_owned();
+                        ToolResult::Refused { why }
+                    } else {
+                        self.act(&call.tool, answer).await
+                    };
+                    earlier = Some(call.tool.clone());
+                    let name = call.tool.name().to_owned();
+                    messages.push(Message::Assistant { text: String::new(), calls: vec![call.clone()] });
+                    messages.push(Message::Tool { call_id: call.id, name, result });
+                }
+                // A call that could not be used is asked for again, without leaving a trace in the history.
+                (None, Some(why)) if request.tools_allowed && answer.sentences.is_empty() => {
+                    let text = format!("(Your tool call could not be used: {why} Call it again, or answer in words.)");
+                    messages.push(Message::User { text, speaker: None, at: self.now });
+                }
+                _ => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn act(&self, tool: &Tool, answer: &mut Answer) -> ToolResult {
+        (self.witness)(Step::Called { tool: tool.clone() });
+        let began = Instant::now();
+        answer.acted = true;
+        answer.from_memory |= matches!(tool, Tool::Remember(_));
+        let result = self.hands.run(tool, self.just_said.clone()).await;
+        (self.witness)(Step::Answered { tool: tool.clone(), result: result.clone(), took: began.elapsed() });
+        result
+    }
+
+    /// One generation: its text goes to the voice sentence by sentence, its first call is kept.
+    async fn round(
+        &self,
+        brain: &dyn Brain,
+        request: &Request,
+        mouth: &mut dyn Speak,
+        answer: &mut Answer,
+    ) -> Result<Round, BrainError> {
+        let (sender, mut deltas) = mpsc::channel(DELTAS);
+        let generation = brain.generate(request, sender);
+        tokio::pin!(generation);
+        let mut splitter = Sentences::new();
+        let (mut call, mut refused, mut finish) = (None, None, None);
+        loop {
+            tokio::select! {
+                biased;
+                delta = deltas.recv() => match delta {
+                    Some(Delta::Text(text)) => {
+                        for sentence in splitter.push(&text) {
+                            self.say(sentence, mouth, answer).await;
+                        }
+                    }
+                    Some(Delta::Call(first)) if call.is_none() => call = Some(first),
+                    Some(Delta::Call(_)) => {}
+                    Some(Delta::BadCall { why, .. }) => refused = Some(why),
+                    None if finish.is_some() => break,
+                    // Every sender is gone and the generation has not ended yet: only its end is left to wait for.
+                    None => { finish = Some(generation.as_mut().await); break; }
+                },
+                ended = &mut generation, if finish.is_none() => finish = Some(ended),
+            }
+        }
+        if let Some(rest) = splitter.finish() {
+            self.say(rest, mouth, answer).await;
+        }
+        match finish {
+            Some(Ok(finish)) => Ok(Round { call, refused, finish }),
+            Some(Err(error)) => Err(error),
+            None => Err(BrainError::Interrupted),
+        }
+    }
+
+    async fn say(&self, sentence: String, mouth: &mut dyn Speak, answer: &mut Answer) {
+        answer.sentences.push(sentence.clone());
+        self.say_fixed(sentence, mouth).await;
+    }
+
+    /// Says a sentence that is no part of the answer.
+    pub async fn say_fixed(&self, sentence: String, mouth: &mut dyn Speak) {
+        (self.witness)(Step::Saying { sentence: sentence.clone(), after: self.began.elapsed() });
+        mouth.speak(sentence).await;
+    }
+
+    /// The end of a turn that nobody takes over: a fixed line where nothing, or only a part, was said.
+    pub async fn close(&self, error: Option<&BrainError>, mouth: &mut dyn Speak, answer: &mut Answer) {
+        if let Some(BrainError::Interrupted) = error {
+            answer.cut_short = true;
+            return;
+        }
+        if let Some(error) = error {
+            (self.witness)(Step::Trouble { what: error.to_string() });
+            answer.cut_short = true;
+        }
+        if answer.sentences.is_empty() {
+            self.say_fixed(lines::NO_ANSWER.to_owned(), mouth).await;
+        } else if error.is_some() {
+            self.say_fixed(lines::BROKE_OFF.to_owned(), mouth).await;
+        }
+    }
+}

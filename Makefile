@@ -1,0 +1,56 @@
+# Two commands are enough: `make demo` and `make test`. Each installs what it needs, shows its progress, and can be
+# run again. Root is asked for system packages only.
+
+BIN := target/debug/reachy-remembers
+PACKAGES := cmake g++ make pkg-config espeak-ng python3 python3-pip
+# On Debian the commands that these packages bring.
+PROGRAMS := cmake g++ espeak-ng python3
+
+.PHONY: help demo test talk run doctor check build models system
+
+help:
+	@echo "make demo    a day with Reachy on the simulated robot (installs, fetches and builds what it needs)"
+	@echo "make test    every test"
+	@echo "make talk    the same conversation, typed in this terminal"
+	@echo "make doctor  what works, and what to do"
+	@echo "make check   formatting and lints"
+
+demo: models
+	$(BIN) --config demo/config.toml demo
+
+talk: models
+	$(BIN) talk
+
+run: models
+	$(BIN) run
+
+doctor: build
+	$(BIN) doctor
+
+# One build profile serves every command, so dependencies compile once.
+test: models
+	@if cargo nextest --version >/dev/null 2>&1; then \
+		cargo nextest run --no-fail-fast; \
+	else \
+		cargo test --lib --bins --tests --no-fail-fast; \
+	fi
+
+check:
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+
+build: system
+	cargo build
+
+models: build
+	$(BIN) models fetch
+
+system:
+	@command -v cargo >/dev/null || { echo "Rust is missing: install it with rustup, then run this again." >&2; exit 1; }
+	@missing=""; for program in $(PROGRAMS); do command -v $$program >/dev/null || missing="$$missing $$program"; done; \
+	python3 -m pip --version >/dev/null 2>&1 || missing="$$missing pip"; \
+	if [ -n "$$missing" ]; then \
+		echo "Installing system packages ($$missing missing): $(PACKAGES)"; \
+		if [ "$$(id -u)" = 0 ]; then root=""; else root="sudo"; fi; \
+		$$root apt-get update && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES); \
+	fi

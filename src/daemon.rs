@@ -1,1 +1,0 @@
-//! The running service: its actors, their channels, and its safe end.

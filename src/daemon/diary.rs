@@ -1,0 +1,86 @@
+//! What happens, told as it happens: to the log of the service, or to a transcript.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::listen::Heard;
+use crate::think::conversation::{Moved, TurnReport};
+use crate::think::turn::Step;
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A sentence that the owner must read.
+    Note { what: String },
+    /// Ready to listen; this long after the process began.
+    Ready { after: Duration },
+    /// An earlier process had not stored these yet; they are in the memory now.
+    TakenUp(Moved),
+    /// Somebody spoke, `seconds` long.
+    Heard { heard: Heard, seconds: f64 },
+    /// There was sound, and no words that count.
+    NotHeard { why: String },
+    Step(Step),
+    TurnEnded { report: TurnReport, took: Duration, at: Timestamp },
+    Trouble { what: String },
+    /// The safe end; what was in the window is in the memory.
+    Ended(Moved),
+}
+
+/// Told every [`Event`]; must not block for long.
+pub type Diary = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// Writes events to the log; words only where the owner allowed it.
+#[must_use]
+pub fn log(words: bool) -> Diary {
+    Arc::new(move |event| match event {
+        Event::Note { what } => tracing::warn!("{what}"),
+        Event::Ready { after } => tracing::info!(seconds = after.as_secs_f32(), "ready"),
+        Event::TakenUp(moved) if moved.stored > 0 => {
+            tracing::info!(exchanges = moved.stored, "stored what the last run had not stored yet");
+        }
+        Event::TakenUp(moved) => not_stored(moved),
+        Event::Heard { heard, seconds } => {
+            let text = shown(words, &heard.text);
+            tracing::info!(seconds, confidence = heard.confidence, ms = heard.transcribed_in_ms, text, "heard");
+        }
+        Event::NotHeard { why } => tracing::debug!(why, "not heard"),
+        Event::Step(step) => log_step(words, step),
+        Event::TurnEnded { report, took, .. } => {
+            tracing::info!(ms = took.as_millis(), stored = report.moved.stored, "turn ended");
+            not_stored(&report.moved);
+        }
+        Event::Trouble { what } => tracing::warn!("{what}"),
+        Event::Ended(moved) => {
+            tracing::info!(exchanges = moved.stored, "the conversation is stored; good-bye");
+            not_stored(moved);
+        }
+    })
+}
+
+fn log_step(words: bool, step: &Step) {
+    match step {
+        Step::Asked { brain } => tracing::debug!(brain, "asked"),
+        Step::Called { tool } => tracing::info!(tool = tool.name(), "tool"),
+        Step::Answered { tool, took, .. } => {
+            tracing::info!(tool = tool.name(), ms = took.as_secs_f64() * 1000.0, "answered");
+        }
+        Step::Saying { sentence, after } => {
+            tracing::info!(ms = after.as_millis(), text = shown(words, sentence), "saying");
+        }
+        Step::Trouble { what } => tracing::warn!("{what}"),
+    }
+}
+
+fn not_stored(moved: &Moved) {
+    if let Some(why) = &moved.kept_because {
+        tracing::error!("exchanges could not be stored and are kept in the conversation's journal: {why}");
+    }
+}
+
+/// The words where they may be logged, else only how many there are.
+fn shown(words: bool, text: &str) -> String {
+    if words { text.to_owned() } else { format!("({} words)", text.split_whitespace().count()) }
+}

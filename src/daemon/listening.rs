@@ -1,0 +1,91 @@
+//! The listening thread: the only one that reads the microphone, and the owner of the ear.
+//!
+//! It reads, finds utterances, and hands them on over a queue of one; while the robot speaks the ear is closed (the
+//! robot does not answer itself). A full queue refuses the new utterance and says so. When the microphone fails, the
+//! thread ends, the robot is deaf, and the health report says why.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::Event;
+use super::diary::Diary;
+use crate::clock::Clock;
+use crate::health::Health;
+use crate::listen::{Ear, Utterance};
+use crate::robot::{Attention, MicrophoneRead, Robot};
+
+/// After a failed read the microphone is tried again this much later.
+const AFTER_A_FAILURE: Duration = Duration::from_millis(500);
+/// The microphone is given up after so many failed reads in a row (ten seconds).
+const FAILURES: u32 = 20;
+
+/// What the thread shares with the conversation.
+#[derive(Clone)]
+pub struct Shared {
+    pub robot: Arc<dyn Robot>,
+    pub clock: Clock,
+    pub health: Arc<Health>,
+    pub diary: Diary,
+    /// Whether the robot is speaking.
+    pub speaking: Arc<AtomicBool>,
+    /// Whether the process is ending.
+    pub ending: Arc<AtomicBool>,
+}
+
+/// Reads the microphone until it ends, fails for good, or the process ends.
+pub fn listen(shared: &Shared, mut ear: Ear, utterances: &mpsc::Sender<Utterance>) {
+    let (mut closed, mut failures, mut deaf) = (false, 0, false);
+    shared.health.set("microphone", true, "listening");
+    while !shared.ending.load(Ordering::Acquire) && !utterances.is_closed() {
+        let speaking = shared.speaking.load(Ordering::Acquire);
+        if speaking != closed {
+            closed = speaking;
+            if speaking { ear.mute() } else { ear.unmute(shared.clock.now()) }
+        }
+        let heard = match shared.robot.hear() {
+            Ok(MicrophoneRead::Sound { sound, at }) => ear.push(&sound, at),
+            Ok(MicrophoneRead::Nothing) => ear.nothing(shared.clock.now()),
+            Ok(MicrophoneRead::Ended) => {
+                hand_on(shared, ear.end().unwrap_or_default(), utterances);
+                return;
+            }
+            Err(error) => {
+                failures += 1;
+                shared.health.set("microphone", false, error.to_string());
+                if failures >= FAILURES {
+                    return;
+                }
+                std::thread::sleep(AFTER_A_FAILURE);
+                continue;
+            }
+        };
+        failures = 0;
+        match heard {
+            Ok(heard) => hand_on(shared, heard, utterances),
+            Err(error) => (shared.diary)(&Event::Trouble { what: error.to_string() }),
+        }
+        let report = ear.report();
+        if report.deaf != deaf {
+            deaf = report.deaf;
+            let what = if deaf {
+                "the microphone gives only silence: is it switched off, or used by another program?"
+            } else {
+                "listening"
+            };
+            shared.health.set("microphone", !deaf, what);
+        }
+    }
+}
+
+fn hand_on(shared: &Shared, heard: Vec<Utterance>, utterances: &mpsc::Sender<Utterance>) {
+    for utterance in heard {
+        // Before the next read of the microphone, so that the body knows that a turn may be coming.
+        shared.robot.attend(Attention::Transcribing);
+        if utterances.try_send(utterance).is_err() {
+            (shared.diary)(&Event::NotHeard { why: "somebody spoke while the robot was still busy".into() });
+        }
+    }
+}

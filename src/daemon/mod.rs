@@ -1,0 +1,284 @@
+//! The running service: its actors, their channels, and its safe end.
+//!
+//! | actor | owns | reached by | when it is full, or dies |
+//! | --- | --- | --- | --- |
+//! | [`listening`] (thread) | the ear | gives utterances, queue of one | a new utterance is refused and said so; the robot is deaf |
+//! | Whisper (thread) | the speech model | queue of one | refused; the robot is deaf |
+//! | the conversation (this task) | window and journal | one utterance at a time | the process ends; the journal keeps what was said |
+//! | the mouth (threads) | the voice | queue of sentences | the turn waits; the robot answers in text |
+//! | the memory (blocking threads) | the shard | calls | a failed store keeps the window |
+//! | the control socket (task) | nothing | one line each way | commands are told that nobody answers |
+//!
+//! On SIGTERM or Ctrl-C the window is stored, the shard flushed, the microphone closed and the head put to rest, within
+//! ten seconds.
+
+pub mod diary;
+mod listening;
+pub mod parts;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+
+use crate::act::mouth::TurnId;
+use crate::act::{Mouth, Spoken, Voice};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::control::{self, Desk};
+use crate::health::Health;
+use crate::listen::Utterance;
+use crate::listen::whisper::{HearError, Whisper};
+use crate::robot::{Attention, Robot};
+use crate::think::conversation::{Conversation, Said};
+use crate::think::turn::Speak;
+pub use diary::{Diary, Event};
+use parts::{Hearing, Mind, PartError};
+
+/// The safe end may take this long; the service manager kills what takes ten seconds.
+const SAFE_END: Duration = Duration::from_secs(8);
+
+/// The service: runs until it is told to stop, or until the simulated robot's day is over.
+///
+/// # Errors
+/// [`PartError`] for what the owner must correct before it can start.
+pub async fn run(config: &Config) -> Result<(), PartError> {
+    let (robot, clock) = parts::robot(config, 0)?;
+    live(config, robot, clock, diary::log(config.privacy.log_words)).await
+}
+
+/// Lives in `robot` until its microphone ends or the process is told to stop.
+///
+/// # Errors
+/// As [`run`].
+pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: Diary) -> Result<(), PartError> {
+    let began = Instant::now();
+    let health = Arc::new(Health::default());
+    health.set("robot", true, robot.describe());
+    let (end, ending) = watch::channel(false);
+    let Mind { mut conversation, memory, left, notes } =
+        parts::mind(config, Arc::clone(&robot), clock.clone(), &health, ending.clone()).await?;
+    for what in notes {
+        diary(&Event::Note { what });
+    }
+    diary(&Event::TakenUp(conversation.take_up(left).await));
+
+    let desk = Desk { memory: memory.clone(), clock: clock.clone(), health: Arc::clone(&health) };
+    if memory.is_ok() {
+        open_socket(config, desk, &diary);
+    }
+    if let Ok(memory) = memory.clone() {
+        keep_flushed(memory, config.remember.flush_every_s, Arc::clone(&diary));
+    }
+    let mouth = Arc::new(mouth(config, Arc::clone(&robot), &health).await?);
+    let shared = listening::Shared {
+        robot: Arc::clone(&robot),
+        clock: clock.clone(),
+        health: Arc::clone(&health),
+        diary: Arc::clone(&diary),
+        speaking: Arc::default(),
+        ending: Arc::default(),
+    };
+    let (utterances, whisper) = hearing(config, &shared).await;
+    end_on_signals(end, Arc::clone(&mouth), whisper.clone(), Arc::clone(&shared.ending))?;
+    diary(&Event::Ready { after: began.elapsed() });
+
+    let mut talk = Talk { shared: &shared, mouth: &mouth, conversation: &mut conversation, turn: 0 };
+    talk.until_the_end(utterances, whisper, ending).await;
+
+    shared.ending.store(true, Ordering::Release);
+    mouth.stop();
+    match tokio::time::timeout(SAFE_END, conversation.close()).await {
+        Ok(moved) => diary(&Event::Ended(moved)),
+        Err(_) => diary(&Event::Trouble {
+            what: "storing the conversation took too long; the journal keeps it for the next start".into(),
+        }),
+    }
+    robot.rest();
+    Ok(())
+}
+
+/// The loop of the conversation.
+struct Talk<'a> {
+    shared: &'a listening::Shared,
+    mouth: &'a Mouth,
+    conversation: &'a mut Conversation,
+    turn: TurnId,
+}
+
+impl Talk<'_> {
+    async fn until_the_end(
+        &mut self,
+        utterances: Option<mpsc::Receiver<Utterance>>,
+        whisper: Option<Arc<Whisper>>,
+        mut ending: watch::Receiver<bool>,
+    ) {
+        let (Some(mut utterances), Some(whisper)) = (utterances, whisper) else {
+            // Deaf: the commands still reach the memory.
+            let _ = ending.wait_for(|ending| *ending).await;
+            return;
+        };
+        loop {
+            let utterance = tokio::select! {
+                biased;
+                _ = ending.wait_for(|ending| *ending) => return,
+                utterance = utterances.recv() => match utterance {
+                    Some(utterance) => utterance,
+                    None => return,
+                },
+            };
+            self.hear(utterance, &whisper).await;
+            self.shared.robot.attend(Attention::Idle);
+        }
+    }
+
+    async fn hear(&mut self, utterance: Utterance, whisper: &Whisper) {
+        let diary = Arc::clone(&self.shared.diary);
+        let seconds = utterance.samples.len() as f64 / f64::from(crate::listen::RATE);
+        let heard = match whisper.transcribe(utterance).await {
+            Ok(heard) => heard,
+            Err(HearError::Rejected(why)) => return diary(&Event::NotHeard { why: why.to_string() }),
+            Err(error) => {
+                self.shared.health.set("hearing", false, error.to_string());
+                return diary(&Event::Trouble { what: error.to_string() });
+            }
+        };
+        diary(&Event::Heard { heard: heard.clone(), seconds });
+        self.shared.robot.attend(Attention::Thinking);
+        self.turn += 1;
+        let began = Instant::now();
+        let mut voice = TurnVoice { shared: self.shared, mouth: self.mouth, turn: self.turn };
+        let said = Said { text: heard.text, speaker: None, at: heard.started_at };
+        let witness = |step| diary(&Event::Step(step));
+        let report = self.conversation.turn(said, &mut voice, &witness).await;
+        if let Some(why) = &report.mute {
+            self.shared.health.set("voice", false, why.clone());
+        }
+        diary(&Event::TurnEnded { report, took: began.elapsed(), at: self.shared.clock.now() });
+    }
+}
+
+/// The voice of one turn.
+struct TurnVoice<'a> {
+    shared: &'a listening::Shared,
+    mouth: &'a Mouth,
+    turn: TurnId,
+}
+
+impl Speak for TurnVoice<'_> {
+    fn speak(&mut self, sentence: String) -> BoxFuture<'_, ()> {
+        async move {
+            self.shared.speaking.store(true, Ordering::Release);
+            self.shared.robot.attend(Attention::Speaking);
+            if let Err(error) = self.mouth.speak(self.turn, sentence).await {
+                self.shared.health.set("voice", false, error.to_string());
+            }
+        }
+        .boxed()
+    }
+
+    fn finished(&mut self) -> BoxFuture<'_, Spoken> {
+        async move {
+            let spoken = self.mouth.finished(self.turn).await.unwrap_or_else(|error| Spoken {
+                mute: Some(error.to_string()),
+                ..Spoken::default()
+            });
+            self.shared.speaking.store(false, Ordering::Release);
+            spoken
+        }
+        .boxed()
+    }
+}
+
+fn open_socket(config: &Config, desk: Desk, diary: &Diary) {
+    match control::bind(&config.remember.folder) {
+        Ok(listener) => drop(tokio::spawn(control::serve(listener, desk))),
+        Err(error) => diary(&Event::Note { what: format!("Commands cannot reach this service: {error}") }),
+    }
+}
+
+/// Flushes what a failed flush left behind, every few seconds.
+fn keep_flushed(memory: crate::remember::Memory, every_s: u32, diary: Diary) {
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(Duration::from_secs(u64::from(every_s.max(1))));
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if let Err(error) = memory.flush().await {
+                diary(&Event::Trouble { what: format!("the memory could not be flushed: {error}") });
+            }
+        }
+    });
+}
+
+async fn mouth(config: &Config, robot: Arc<dyn Robot>, health: &Health) -> Result<Mouth, PartError> {
+    let act = config.act.clone();
+    let report = tokio::task::spawn_blocking(move || Voice::find(&act)).await.map_err(|_| PartError::Died)?;
+    match report.muteness() {
+        None => health.set("voice", true, format!("espeak-ng, {}", config.act.voice_name)),
+        Some(why) => health.set("voice", false, why.to_string()),
+    }
+    Ok(Mouth::start(robot, report.voice())?)
+}
+
+/// Starts to listen, where that is wanted and possible.
+async fn hearing(
+    config: &Config,
+    shared: &listening::Shared,
+) -> (Option<mpsc::Receiver<Utterance>>, Option<Arc<Whisper>>) {
+    if !config.listen.enabled {
+        shared.health.set("hearing", true, "switched off in [listen]");
+        return (None, None);
+    }
+    let wanted = config.clone();
+    let loaded = tokio::task::spawn_blocking(move || parts::load_hearing(&wanted)).await;
+    let Hearing { ear, whisper, speech, voice_activity } = match loaded.unwrap_or(Err(PartError::Died)) {
+        Ok(hearing) => hearing,
+        Err(error) => {
+            shared.health.set("hearing", false, error.to_string());
+            (shared.diary)(&Event::Note { what: format!("The robot is deaf: {error}") });
+            return (None, None);
+        }
+    };
+    shared.health.set("hearing", true, format!("{}; {}", speech.in_use, voice_activity.in_use));
+    let (give, take) = mpsc::channel(1);
+    let thread = {
+        let shared = shared.clone();
+        std::thread::Builder::new().name("listen".into()).spawn(move || listening::listen(&shared, ear, &give))
+    };
+    if let Err(error) = thread {
+        shared.health.set("hearing", false, format!("the listening thread could not be started: {error}"));
+        return (None, None);
+    }
+    (Some(take), Some(Arc::new(whisper)))
+}
+
+/// SIGTERM and Ctrl-C begin the safe end: the running answer stops, then everything is stored.
+fn end_on_signals(
+    end: watch::Sender<bool>,
+    mouth: Arc<Mouth>,
+    whisper: Option<Arc<Whisper>>,
+    ending: Arc<AtomicBool>,
+) -> Result<(), PartError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(PartError::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(PartError::Signals)?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            // The day is over and nobody listens any more.
+            () = end.closed() => return,
+        }
+        ending.store(true, Ordering::Release);
+        end.send_replace(true);
+        mouth.stop();
+        if let Some(whisper) = whisper {
+            whisper.abort();
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,303 @@
+//! The parts of the robot, each made from the config, each with its own way to be missing.
+//!
+//! The service, the typed conversation and `doctor` are all put together from these, so they cannot differ.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use tokio::sync::watch;
+
+use crate::act::ActError;
+use crate::clock::Clock;
+use crate::config::{BodyKind, Config};
+use crate::health::Health;
+use crate::listen::ear::EarError;
+use crate::listen::vad::{Vad, VadError};
+use crate::listen::whisper::{Whisper, WhisperError};
+use crate::listen::Ear;
+use crate::models::{Library, ModelError, Pooling as ModelPooling, SpeechModel, TextModel, VoiceActivityModel};
+use crate::remember::embed::bert::{BertEmbedder, BertFacts, BertFiles, Pooling};
+use crate::remember::embed::{EmbedError, EmbedText};
+use crate::remember::journal::{Journal, JournalError, Left};
+use crate::remember::store::Opened;
+use crate::remember::{Memory, OpenError, Settings};
+use crate::robot::Robot;
+use crate::robot::day::{Day, DayError};
+use crate::robot::sim::Sim;
+use crate::think::brain::Brain;
+use crate::think::brains::Brains;
+use crate::think::conversation::Conversation;
+use crate::think::hands::Hands;
+use crate::think::http::{HttpBrain, HttpError};
+use crate::think::offline::{OfflineBrain, OfflineError};
+use crate::think::window::Limits;
+use crate::think::words;
+
+/// Why a part could not be made; each sentence names the part and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum PartError {
+    #[error("the time zone `{zone}` in [robot] is not known: {why}")]
+    TimeZone { zone: String, why: String },
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    #[error(transparent)]
+    Memory(#[from] OpenError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Day(#[from] DayError),
+    #[error(transparent)]
+    Ear(#[from] EarError),
+    #[error(transparent)]
+    VoiceActivity(#[from] VadError),
+    #[error(transparent)]
+    Speech(#[from] WhisperError),
+    #[error(transparent)]
+    Offline(#[from] OfflineError),
+    #[error(transparent)]
+    Laptop(#[from] HttpError),
+    #[error("the key file {} in [think] cannot be read: {source}", path.display())]
+    Key { path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Act(#[from] ActError),
+    #[error("the signals that stop the service cannot be watched: {0}")]
+    Signals(std::io::Error),
+    #[error("a part died while it was being made")]
+    Died,
+}
+
+/// A clock in the house's time zone.
+///
+/// # Errors
+/// [`PartError::TimeZone`].
+pub fn clock(config: &Config) -> Result<Clock, PartError> {
+    let zone = &config.robot.time_zone;
+    if zone.is_empty() {
+        return Ok(Clock::system());
+    }
+    TimeZone::get(zone)
+        .map(Clock::system_in)
+        .map_err(|error| PartError::TimeZone { zone: zone.clone(), why: error.to_string() })
+}
+
+/// The weight files as the config wants them.
+///
+/// # Errors
+/// [`PartError::Model`].
+pub fn library(config: &Config) -> Result<Library, PartError> {
+    Ok(Library::new(&config.models, Path::new(""))?)
+}
+
+/// The text model, ready to embed.
+pub struct Text {
+    pub embedder: Arc<dyn EmbedText>,
+    pub model: TextModel,
+}
+
+/// Loads the text model. Blocks for about a second.
+///
+/// # Errors
+/// [`PartError`] when it is not there or cannot be loaded.
+pub fn load_text(config: &Config) -> Result<Text, PartError> {
+    let model = library(config)?.text()?;
+    let files = BertFiles {
+        weights: model.weights.clone(),
+        tokenizer: model.tokenizer.clone(),
+        config: model.config.clone(),
+    };
+    let facts = BertFacts {
+        pooling: match model.pooling {
+            ModelPooling::Cls => Pooling::Cls,
+            ModelPooling::Mean => Pooling::Mean,
+        },
+        question_prefix: model.question_prefix.clone(),
+        normalise: model.normalise,
+        max_tokens: model.max_tokens,
+    };
+    let embedder = BertEmbedder::load(&files, facts, model.identity.clone())?;
+    Ok(Text { embedder: Arc::new(embedder), model })
+}
+
+/// How the memory is opened with this text model.
+#[must_use]
+pub fn memory_settings(config: &Config, text: &Text) -> Settings {
+    let remember = &config.remember;
+    Settings {
+        folder: remember.folder.clone(),
+        exchange_gate: remember.exchange_gate.unwrap_or(text.model.exchange_gate),
+        limit: remember.limit as usize,
+        min_free_bytes: remember.min_free_mb * 1_000_000,
+        search_threads: config.limits.search_threads as usize,
+    }
+}
+
+/// Loads the text model and opens the memory with it.
+///
+/// # Errors
+/// [`PartError`].
+pub async fn open_memory(config: &Config, clock: &Clock) -> Result<Opened, PartError> {
+    let (config, now) = (config.clone(), clock.now());
+    blocking(move || {
+        let text = load_text(&config)?;
+        Ok(Memory::open(memory_settings(&config, &text), text.embedder, now)?)
+    })
+    .await
+}
+
+/// The simulated robot and the clock that its day moves, or the machine's clock in a silent room.
+///
+/// # Errors
+/// [`PartError::Day`], [`PartError::TimeZone`].
+pub fn robot(config: &Config, part: usize) -> Result<(Arc<dyn Robot>, Clock), PartError> {
+    let BodyKind::Sim = config.robot.body;
+    if config.robot.day.as_os_str().is_empty() {
+        let clock = clock(config)?;
+        return Ok((Arc::new(Sim::silent_room(clock.clone())), clock));
+    }
+    let day = Day::load(&config.robot.day)?;
+    day.check_files()?;
+    let clock = day.clock(part)?;
+    Ok((Arc::new(Sim::new(&day, part, clock.clone())?), clock))
+}
+
+/// Everything that hears.
+pub struct Hearing {
+    pub ear: Ear,
+    pub whisper: Whisper,
+    pub speech: SpeechModel,
+    pub voice_activity: VoiceActivityModel,
+}
+
+/// Loads the models that hear. Blocks for tenths of a second.
+///
+/// # Errors
+/// [`PartError`] when one is not there or cannot be loaded.
+pub fn load_hearing(config: &Config) -> Result<Hearing, PartError> {
+    let library = library(config)?;
+    let (speech, voice_activity) = (library.speech()?, library.voice_activity()?);
+    let ear = Ear::new(Vad::load(&voice_activity.weights)?, &config.listen)?;
+    let whisper =
+        Whisper::start(&speech.weights, speech.english_only, &config.listen, config.limits.whisper_threads)?;
+    Ok(Hearing { ear, whisper, speech, voice_activity })
+}
+
+/// The laptop's brain, where the config names one.
+///
+/// # Errors
+/// [`PartError::Key`], [`PartError::Laptop`].
+pub fn laptop(config: &Config, zone: TimeZone) -> Result<Option<HttpBrain>, PartError> {
+    let think = &config.think;
+    if think.url.is_empty() {
+        return Ok(None);
+    }
+    let key = if think.key_file.as_os_str().is_empty() {
+        None
+    } else {
+        let key = std::fs::read_to_string(&think.key_file)
+            .map_err(|source| PartError::Key { path: think.key_file.clone(), source })?;
+        Some(key.trim().to_owned())
+    };
+    Ok(Some(HttpBrain::new(think, key, zone)?))
+}
+
+/// A conversation with what it works with.
+pub struct Mind {
+    pub conversation: Conversation,
+    pub memory: Result<Memory, String>,
+    /// What an earlier process left unsaved.
+    pub left: Left,
+    /// Sentences that the owner must read.
+    pub notes: Vec<String>,
+}
+
+/// Puts a conversation together from what is there: without a text model it has no memory and no brain of its own,
+/// and says so; without a laptop its own brain answers.
+///
+/// # Errors
+/// [`PartError`] only for what the owner must correct first: another process owns the memory, or the laptop's entry
+/// is wrong.
+pub async fn mind(
+    config: &Config,
+    robot: Arc<dyn Robot>,
+    clock: Clock,
+    health: &Health,
+    ending: watch::Receiver<bool>,
+) -> Result<Mind, PartError> {
+    let mut notes = Vec::new();
+    let zone = clock.zone().clone();
+    let text = {
+        let config = config.clone();
+        blocking(move || load_text(&config)).await
+    };
+    let (memory, own) = match text {
+        Ok(text) => {
+            health.set("text model", true, text.model.in_use.clone());
+            let memory = open(config, &text, &clock, health, &mut notes).await?;
+            let zone = zone.clone();
+            let own = blocking(move || Ok(OfflineBrain::new(text.embedder, zone)?)).await?;
+            (memory, Some(Arc::new(own) as Arc<dyn Brain>))
+        }
+        Err(error) => {
+            health.set("text model", false, error.to_string());
+            notes.push(format!("There is no memory and no brain of the robot's own: {error}"));
+            (Err(format!("the text model is missing ({error})")), None)
+        }
+    };
+    let laptop = laptop(config, zone)?;
+    match &laptop {
+        Some(laptop) => health.set("laptop", true, format!("{} is asked first", laptop.name())),
+        None => health.set("laptop", true, "none is named in [think] url; the robot's own offline brain answers"),
+    }
+    let laptop = laptop.map(|laptop| Arc::new(laptop) as Arc<dyn Brain>);
+    let brains = Brains::new(laptop, own, Duration::from_secs(u64::from(config.think.retry_after_s)));
+    let (journal, left) = match &memory {
+        Ok(_) => {
+            let (journal, left) = Journal::open(&config.remember.folder)?;
+            (Some(journal), left)
+        }
+        Err(_) => (None, Left::default()),
+    };
+    if let Some(path) = &left.unreadable {
+        notes.push(format!("Some lines of the last conversation could not be read; they are kept in {}.", path.display()));
+    }
+    let hands = Hands { memory: memory.clone(), robot, clock, gestures: config.act.gestures };
+    let limits = Limits { tokens: config.think.window_tokens, exchanges: config.think.window_exchanges as usize };
+    let conversation = Conversation::new(hands, brains, words::system(), limits, journal, ending);
+    Ok(Mind { conversation, memory, left, notes })
+}
+
+/// Opens the memory; what only the owner can correct ends the start, everything else leaves the robot without one.
+async fn open(
+    config: &Config,
+    text: &Text,
+    clock: &Clock,
+    health: &Health,
+    notes: &mut Vec<String>,
+) -> Result<Result<Memory, String>, PartError> {
+    let (settings, embedder, now) = (memory_settings(config, text), Arc::clone(&text.embedder), clock.now());
+    match blocking(move || Ok(Memory::open(settings, embedder, now)?)).await {
+        Ok(opened) => {
+            let state = opened.notes.first().cloned().unwrap_or_else(|| "open".into());
+            health.set("memory", opened.notes.is_empty(), state);
+            notes.extend(opened.notes);
+            Ok(Ok(opened.memory))
+        }
+        Err(error @ PartError::Memory(OpenError::Folder(_))) => Err(error),
+        Err(error) => {
+            health.set("memory", false, error.to_string());
+            notes.push(format!("The memory is not open: {error}"));
+            Ok(Err(error.to_string()))
+        }
+    }
+}
+
+/// Runs blocking work on a thread for such work.
+async fn blocking<T: Send + 'static>(
+    call: impl FnOnce() -> Result<T, PartError> + Send + 'static,
+) -> Result<T, PartError> {
+    tokio::task::spawn_blocking(call).await.map_err(|_| PartError::Died)?
+}

@@ -1,0 +1,262 @@
+//! The conversation: the one owner of the window and its journal, and of the turns that fill them.
+//!
+//! One turn runs at a time. After it, the exchange is in the journal on the disk; when the window is over its budget
+//! the oldest half moves into the memory and leaves the window only when it is stored. If this dies, the journal still
+//! holds what the memory does not.
+
+use std::time::Instant;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::brain::{BrainError, Message};
+use super::brains::{Brains, Choice};
+use super::hands::Hands;
+use super::lines;
+use super::turn::{Answer, Speak, Step, Turn, Witness};
+use super::window::{self, Kept, Limits, Window};
+use crate::remember::journal::{Journal, Left};
+use crate::remember::{Exchange, Memory};
+
+/// What somebody said, heard or typed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    pub text: String,
+    pub speaker: Option<String>,
+    pub at: Timestamp,
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnReport {
+    /// What stays in the history: only what was really spoken.
+    pub exchange: Exchange,
+    /// The answer was read out of memory, and is never stored back.
+    pub from_memory: bool,
+    pub interrupted: bool,
+    /// Why the voice is mute, where it is.
+    pub mute: Option<String>,
+    /// Exchanges that moved from the window into the memory after this turn.
+    pub moved: Moved,
+}
+
+/// What became of the window's oldest half.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Moved {
+    /// Left the window.
+    pub left_window: usize,
+    /// Of those, written into the memory (the others were read out of it).
+    pub stored: usize,
+    /// They had to leave and could not be stored, so they stayed; tried again after the next turn.
+    pub kept_because: Option<String>,
+}
+
+/// The running conversation.
+pub struct Conversation {
+    hands: Hands,
+    brains: Brains,
+    system: String,
+    window: Window,
+    /// `None` when its file cannot be written: the conversation goes on, and a crash would lose the window.
+    journal: Option<Journal>,
+    /// Exchanges of an earlier process that could not be stored yet.
+    left_over: Vec<Exchange>,
+    /// True once the process is ending: a running answer is dropped, what was heard is still written down.
+    ending: watch::Receiver<bool>,
+}
+
+impl Conversation {
+    #[must_use]
+    pub fn new(
+        hands: Hands,
+        brains: Brains,
+        system: String,
+        limits: Limits,
+        journal: Option<Journal>,
+        ending: watch::Receiver<bool>,
+    ) -> Self {
+        Self { hands, brains, system, window: Window::new(limits), journal, left_over: Vec::new(), ending }
+    }
+
+    /// Stores what an earlier process left in its journal. Answers how many exchanges that were.
+    pub async fn take_up(&mut self, left: Left) -> Moved {
+        self.left_over = left.exchanges;
+        self.store_left_over().await
+    }
+
+    /// The exchanges in the window, oldest first.
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// Runs one turn to its end: the answer was spoken, the exchange is in the journal, the window is in its budget.
+    pub async fn turn(&mut self, said: Said, mouth: &mut dyn Speak, witness: Witness<'_>) -> TurnReport {
+        let answer = self.answer(&said, mouth, witness).await;
+        let spoken = mouth.finished().await;
+        // A mute robot's answer was still given, in text.
+        let given = |sentence: &&String| spoken.mute.is_some() || spoken.sentences.contains(sentence);
+        let words: Vec<String> = answer.sentences.iter().filter(given).cloned().collect();
+        let exchange =
+            Exchange { heard: said.text, said: words.join(" "), speaker: said.speaker, said_at: said.at };
+        let kept = Kept { exchange: exchange.clone(), from_memory: answer.from_memory };
+        self.write_down(&kept, witness);
+        self.window.add(kept, answer.usage);
+        let moved = self.make_room().await;
+        TurnReport {
+            exchange,
+            from_memory: answer.from_memory,
+            interrupted: spoken.interrupted,
+            mute: spoken.mute,
+            moved,
+        }
+    }
+
+    async fn answer(&mut self, said: &Said, mouth: &mut dyn Speak, witness: Witness<'_>) -> Answer {
+        let Choice { mut brain, mut is_laptop, announcement } = self.brains.choose();
+        let mut announcement = announcement;
+        let (began, mut made_room) = (Instant::now(), false);
+        let mut answer = Answer::default();
+        loop {
+            let mut messages = self.window.messages();
+            messages.push(Message::User { text: said.text.clone(), speaker: said.speaker.clone(), at: said.at });
+            let turn = Turn {
+                system: &self.system,
+                hands: &self.hands,
+                witness,
+                now: self.hands.clock.now(),
+                just_said: self.window.just_said(),
+                began,
+            };
+            if let Some(line) = announcement.take() {
+                turn.say_fixed(line, mouth).await;
+            }
+            let Some(asked) = brain.clone() else {
+                turn.say_fixed(lines::NO_BRAIN.to_owned(), mouth).await;
+                return answer;
+            };
+            let mut ending = self.ending.clone();
+            let outcome = tokio::select! {
+                outcome = turn.run(asked.as_ref(), messages, mouth, &mut answer) => outcome,
+                Ok(_) = ending.wait_for(|ending| *ending) => Err(BrainError::Interrupted),
+            };
+            let error = match outcome {
+                Ok(()) => {
+                    turn.close(None, mouth, &mut answer).await;
+                    return answer;
+                }
+                Err(error) => error,
+            };
+            if answer.untouched() && matches!(error, BrainError::TooLong { .. }) && !made_room {
+                witness(Step::Trouble { what: error.to_string() });
+                made_room = true;
+                let moved = self.move_oldest_half().await;
+                if moved.left_window > 0 {
+                    continue;
+                }
+            } else if answer.untouched()
+                && is_laptop
+                && let Some(other) = self.brains.take_over(&error)
+            {
+                witness(Step::Trouble { what: error.to_string() });
+                (brain, is_laptop, announcement) = (other.brain, other.is_laptop, other.announcement);
+                continue;
+            }
+            let turn = Turn { just_said: Vec::new(), system: &self.system, hands: &self.hands, witness, now: said.at, began };
+            turn.close(Some(&error), mouth, &mut answer).await;
+            return answer;
+        }
+    }
+
+    /// Puts the exchange in the journal. One read out of memory is not written: it is never stored.
+    fn write_down(&mut self, kept: &Kept, witness: Witness<'_>) {
+        if kept.from_memory {
+            return;
+        }
+        if let Some(journal) = &mut self.journal
+            && let Err(error) = journal.add(&kept.exchange)
+        {
+            witness(Step::Trouble { what: error.to_string() });
+        }
+    }
+
+    /// Moves the oldest half, again and again, until the window is in its budget or a store fails.
+    async fn make_room(&mut self) -> Moved {
+        let mut all = self.store_left_over().await;
+        while self.window.over_budget() {
+            let moved = self.move_oldest_half().await;
+            all.left_window += moved.left_window;
+            all.stored += moved.stored;
+            if moved.left_window == 0 {
+                all.kept_because = moved.kept_because;
+                break;
+            }
+        }
+        all
+    }
+
+    async fn move_oldest_half(&mut self) -> Moved {
+        let batch = self.window.oldest_half();
+        self.store(batch).await
+    }
+
+    /// Stores a batch from the window's front; it leaves the window and the journal only when it is stored.
+    async fn store(&mut self, batch: Vec<Kept>) -> Moved {
+        let storable = window::storable(&batch);
+        let stored = storable.len();
+        if let Err(why) = store(&self.hands.memory, storable).await {
+            return Moved { kept_because: Some(why), ..Moved::default() };
+        }
+        self.window.leave(batch.len());
+        self.rewrite_journal();
+        Moved { left_window: batch.len(), stored, kept_because: None }
+    }
+
+    async fn store_left_over(&mut self) -> Moved {
+        if self.left_over.is_empty() {
+            return Moved::default();
+        }
+        let stored = self.left_over.len();
+        match store(&self.hands.memory, self.left_over.clone()).await {
+            Ok(()) => {
+                self.left_over.clear();
+                self.rewrite_journal();
+                Moved { stored, ..Moved::default() }
+            }
+            Err(why) => Moved { kept_because: Some(why), ..Moved::default() },
+        }
+    }
+
+    /// Writes the journal anew from what is not in the memory yet. If that fails the old one stays, which stores
+    /// nothing twice.
+    fn rewrite_journal(&mut self) {
+        let open: Vec<Exchange> = self
+            .left_over
+            .iter()
+            .cloned()
+            .chain(window::storable(&self.window.kept().cloned().collect::<Vec<_>>()))
+            .collect();
+        if let Some(journal) = &mut self.journal
+            && let Err(error) = journal.replace(&open)
+        {
+            tracing::warn!(%error, "the journal of the conversation was not shortened");
+        }
+    }
+
+    /// The end: everything in the window goes into the memory.
+    pub async fn close(&mut self) -> Moved {
+        let mut all = self.store_left_over().await;
+        let batch: Vec<Kept> = self.window.kept().cloned().collect();
+        let moved = self.store(batch).await;
+        all.left_window += moved.left_window;
+        all.stored += moved.stored;
+        all.kept_because = moved.kept_because.or(all.kept_because);
+        all
+    }
+}
+
+async fn store(memory: &Result<Memory, String>, exchanges: Vec<Exchange>) -> Result<(), String> {
+    match memory {
+        Ok(memory) => memory.store(exchanges).await.map_err(|error| error.to_string()),
+        Err(why) => Err(why.clone()),
+    }
+}

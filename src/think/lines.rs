@@ -1,0 +1,15 @@
+//! Fixed sentences that the robot says when no brain can say them. They are spoken, and never stored as an answer.
+
+/// Said once when the laptop stops answering.
+pub const LAPTOP_AWAY: &str = "My laptop does not answer, so I answer from my own memory until it is back.";
+/// Said once when the laptop answers again.
+pub const LAPTOP_BACK: &str = "My laptop is back.";
+/// Said when the laptop is there but its model still loads.
+pub const LAPTOP_WAKING: &str = "My laptop is still waking up, so I answer from my own memory.";
+/// Said instead of an answer that was no use, or none.
+pub const NO_ANSWER: &str = "I did not find an answer to that. Could you say it again in other words?";
+/// Said when neither the laptop nor the robot's own text model is there.
+pub const NO_BRAIN: &str =
+    "I heard you, but I cannot think: my laptop does not answer and my own text model is not installed.";
+/// Said when the answer broke off after it had begun.
+pub const BROKE_OFF: &str = "I lost the rest of my answer.";
