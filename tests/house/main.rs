@@ -1,1 +1,2 @@
 //! Every integration test, in one binary: each further binary would link everything again.
+mod offline_brain;
