@@ -2,3 +2,4 @@
 
 mod fetching;
 mod local_server;
+mod offline_brain;

@@ -1,4 +1,14 @@
 //! Words to vectors.
+//!
+//! [`EmbedText`] is what the memory and the offline brain ask; [`bert`] answers with real weights, [`stand_in`] without
+//! any, for tests of other parts. Calls block for some milliseconds and are made from a blocking thread. An embedder
+//! holds no state besides its weights: a failed call leaves it usable.
+
+pub mod bert;
+pub mod stand_in;
+mod weights;
+
+pub use bert::{BertEmbedder, BertFiles, Pooling};
 
 /// Turns words into unit vectors of one length.
 ///
@@ -10,13 +20,13 @@ pub trait EmbedText: Send + Sync {
     /// The vector of a question.
     ///
     /// # Errors
-    /// [`EmbedError`] when the model fails.
+    /// [`EmbedError`] when the text is empty or the model fails.
     fn question(&self, text: &str) -> Result<Vec<f32>, EmbedError>;
 
     /// The vectors of texts that are stored, in their order.
     ///
     /// # Errors
-    /// [`EmbedError`] when the model fails.
+    /// [`EmbedError`] when a text is empty or the model fails.
     fn stored(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
 
@@ -36,8 +46,13 @@ pub struct Identity {
 /// Why words could not be turned into a vector.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
+    /// The files do not make a working model: fetch or verify them.
     #[error("the text model could not be loaded from {path}: {why}")]
     Load { path: String, why: String },
+    /// The model failed on this text.
     #[error("the text model failed: {why}")]
     Run { why: String },
+    /// The text itself cannot have a vector; the caller should not have asked.
+    #[error("this text has no vector: {why}")]
+    Refused { why: String },
 }
