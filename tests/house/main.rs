@@ -3,3 +3,5 @@
 mod fetching;
 mod local_server;
 mod offline_brain;
+mod acting;
+mod configuring;
