@@ -146,5 +146,16 @@ async fn laptop_line(config: &Config, clock: &Clock) -> Result<String, String> {
         return Ok("none is named in [think] url; the robot's own offline brain answers".into());
     };
     let probe = laptop.probe().await.map_err(|error| format!("{error}; the robot's own offline brain answers meanwhile"))?;
-    Ok(format!("{}: {probe}", laptop.name()))
+    let listed = match probe.model_listed {
+        Some(false) => return Err(format!("{} is there, but has no model of that name; it has: {}", laptop.name(), probe.models.join(", "))),
+        Some(true) | None => "",
+    };
+    let can = |what: &str, can: Option<bool>| match can {
+        Some(true) => format!(", {what}"),
+        Some(false) => format!(", no {what}"),
+        None => String::new(),
+    };
+    let context = probe.context_tokens.map(|tokens| format!(", {tokens} tokens of context")).unwrap_or_default();
+    let (tools, pictures) = (can("tools", probe.supports_tools), can("pictures", probe.takes_pictures));
+    Ok(format!("{} answers at {}{listed}{context}{tools}{pictures}", laptop.name(), probe.url))
 }

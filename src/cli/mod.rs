@@ -10,7 +10,7 @@ mod talk;
 mod transcript;
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -182,9 +182,4 @@ fn table(header: &[&str]) -> comfy_table::Table {
 /// Bytes as people read them: "83.3 MB".
 fn bytes(count: u64) -> String {
     indicatif::DecimalBytes(count).to_string()
-}
-
-/// The folder of a file, for resolving what stands in it.
-fn folder_of(file: &Path) -> PathBuf {
-    file.parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
 }

@@ -25,8 +25,7 @@ use futures_util::future::BoxFuture;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
-use crate::act::mouth::TurnId;
-use crate::act::{Mouth, Spoken, Voice};
+use crate::act::{Mouth, Spoken, TurnId, Voice};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::{self, Desk};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use tokio::sync::watch;
 
-use crate::act::ActError;
+use crate::act::{ActError, Motion};
 use crate::clock::Clock;
 use crate::config::{BodyKind, Config};
 use crate::health::Health;
@@ -18,7 +18,7 @@ use crate::listen::vad::{Vad, VadError};
 use crate::listen::whisper::{Whisper, WhisperError};
 use crate::listen::Ear;
 use crate::models::{Library, ModelError, Pooling as ModelPooling, SpeechModel, TextModel, VoiceActivityModel};
-use crate::remember::embed::bert::{BertEmbedder, BertFacts, BertFiles, Pooling};
+use crate::remember::embed::bert::{BertEmbedder, BertFiles, Pooling};
 use crate::remember::embed::{EmbedError, EmbedText};
 use crate::remember::journal::{Journal, JournalError, Left};
 use crate::remember::store::Opened;
@@ -26,11 +26,11 @@ use crate::remember::{Memory, OpenError, Settings};
 use crate::robot::Robot;
 use crate::robot::day::{Day, DayError};
 use crate::robot::sim::Sim;
-use crate::think::brain::Brain;
+use crate::think::brain::{Brain, BrainError};
 use crate::think::brains::Brains;
 use crate::think::conversation::Conversation;
 use crate::think::hands::Hands;
-use crate::think::http::{HttpBrain, HttpError};
+use crate::think::http::HttpBrain;
 use crate::think::offline::{OfflineBrain, OfflineError};
 use crate::think::window::Limits;
 use crate::think::words;
@@ -59,7 +59,7 @@ pub enum PartError {
     #[error(transparent)]
     Offline(#[from] OfflineError),
     #[error(transparent)]
-    Laptop(#[from] HttpError),
+    Laptop(#[from] BrainError),
     #[error("the key file {} in [think] cannot be read: {source}", path.display())]
     Key { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
@@ -109,16 +109,13 @@ pub fn load_text(config: &Config) -> Result<Text, PartError> {
         tokenizer: model.tokenizer.clone(),
         config: model.config.clone(),
     };
-    let facts = BertFacts {
-        pooling: match model.pooling {
-            ModelPooling::Cls => Pooling::Cls,
-            ModelPooling::Mean => Pooling::Mean,
-        },
-        question_prefix: model.question_prefix.clone(),
-        normalise: model.normalise,
-        max_tokens: model.max_tokens,
+    let pooling = match model.pooling {
+        ModelPooling::Cls => Pooling::Cls,
+        ModelPooling::Mean => Pooling::Mean,
     };
-    let embedder = BertEmbedder::load(&files, facts, model.identity.clone())?;
+    let identity = model.identity.clone();
+    let embedder =
+        BertEmbedder::load(&files, pooling, &model.question_prefix, model.normalise, model.max_tokens, identity)?;
     Ok(Text { embedder: Arc::new(embedder), model })
 }
 
@@ -201,7 +198,7 @@ pub fn laptop(config: &Config, zone: TimeZone) -> Result<Option<HttpBrain>, Part
             .map_err(|source| PartError::Key { path: think.key_file.clone(), source })?;
         Some(key.trim().to_owned())
     };
-    Ok(Some(HttpBrain::new(think, key, zone)?))
+    Ok(Some(HttpBrain::new(think, key)?.in_zone(zone)))
 }
 
 /// A conversation with what it works with.
@@ -264,9 +261,10 @@ pub async fn mind(
     if let Some(path) = &left.unreadable {
         notes.push(format!("Some lines of the last conversation could not be read; they are kept in {}.", path.display()));
     }
-    let hands = Hands { memory: memory.clone(), robot, clock, gestures: config.act.gestures };
+    let motion = Arc::new(Motion::start(Arc::clone(&robot), config.act.gestures)?);
+    let hands = Hands { memory: memory.clone(), robot, motion, clock };
     let limits = Limits { tokens: config.think.window_tokens, exchanges: config.think.window_exchanges as usize };
-    let conversation = Conversation::new(hands, brains, words::system(), limits, journal, ending);
+    let conversation = Conversation::new(hands, brains, words::SYSTEM.to_owned(), limits, journal, ending);
     Ok(Mind { conversation, memory, left, notes })
 }
 

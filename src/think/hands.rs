@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::tools::{About, RememberArguments, Tool, ToolResult};
 use super::when::{self, When};
+use crate::act::{Motion, Movement};
 use crate::clock::Clock;
 use crate::remember::{Exchange, Memory, Query};
 use crate::robot::{Annotation, Direction, Gesture, Robot, RobotError};
@@ -16,9 +17,8 @@ pub struct Hands {
     /// The memory, or why there is none.
     pub memory: Result<Memory, String>,
     pub robot: Arc<dyn Robot>,
+    pub motion: Arc<Motion>,
     pub clock: Clock,
-    /// Whether the `move` tool may move the body.
-    pub gestures: bool,
 }
 
 impl Hands {
@@ -56,12 +56,13 @@ impl Hands {
     }
 
     async fn look(&self, direction: Direction) -> ToolResult {
+        if let Err(error) = self.motion.make(Movement::Look(direction)).await {
+            return ToolResult::CouldNotSee { why: error.to_string() };
+        }
         let robot = Arc::clone(&self.robot);
-        let picture = blocking(move || {
-            robot.look(direction)?;
-            robot.picture()
-        })
-        .await;
+        let picture = tokio::task::spawn_blocking(move || robot.picture()).await.unwrap_or_else(|_| {
+            Err(RobotError::Failed { part: "camera", why: "it stopped in the middle of a picture".into() })
+        });
         match picture {
             Ok(picture) if picture.looked != direction => {
                 ToolResult::CouldNotSee { why: "the head did not turn that way".into() }
@@ -75,11 +76,7 @@ impl Hands {
     }
 
     async fn gesture(&self, gesture: Gesture) -> ToolResult {
-        if !self.gestures {
-            return ToolResult::CouldNotMove { why: "gestures are switched off in the configuration".into() };
-        }
-        let robot = Arc::clone(&self.robot);
-        match blocking(move || robot.gesture(gesture)).await {
+        match self.motion.make(Movement::Gesture(gesture)).await {
             Ok(()) => ToolResult::Moved { gesture },
             Err(error) => ToolResult::CouldNotMove { why: error.to_string() },
         }
@@ -88,14 +85,6 @@ impl Hands {
 
 fn could_not(why: &str) -> ToolResult {
     ToolResult::CouldNotLook { why: why.into() }
-}
-
-async fn blocking<T: Send + 'static>(
-    call: impl FnOnce() -> Result<T, RobotError> + Send + 'static,
-) -> Result<T, RobotError> {
-    tokio::task::spawn_blocking(call)
-        .await
-        .unwrap_or_else(|_| Err(RobotError::Failed { part: "body", why: "it stopped in the middle of a call".into() }))
 }
 
 /// What is in a picture as a sentence: "I see a cup and two people."

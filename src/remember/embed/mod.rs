@@ -56,3 +56,13 @@ pub enum EmbedError {
     #[error("this text has no vector: {why}")]
     Refused { why: String },
 }
+
+/// Sets the number of threads that the embedders' matrix products may use, once, before the first of them runs.
+///
+/// They run on rayon's global pool, which nothing else in this process uses; after its first use this does nothing.
+pub fn limit_threads(threads: u32) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize).thread_name(|index| format!("embed-{index}"));
+    if let Err(error) = pool.build_global() {
+        tracing::debug!(%error, "the embedders' threads were set before");
+    }
+}

@@ -12,7 +12,7 @@ use qdrant_edge::external::ordered_float::OrderedFloat;
 use qdrant_edge::{
     Condition, CountRequestBuilder, CreateIndex, Direction, Distance, EdgeConfig, EdgeConfigBuilder, EdgeShard,
     EdgeVectorParamsBuilder, FieldCondition, FieldIndexOperations, Filter, IntegerIndexParamsBuilder, JsonPath,
-    KeywordIndexParamsBuilder, Match, MatchValue, NamedQuery, OrderBy, OrderByInterface, Payload, PayloadFieldSchema, PayloadSchemaParams,
+    KeywordIndexParamsBuilder, Match, MatchValue, Memory as Placement, NamedQuery, OrderBy, OrderByInterface, Payload, PayloadFieldSchema, PayloadSchemaParams,
     PointId, PointInsertOperations, PointOperations, PointStruct, QueryEnum, QueryRequestBuilder, Range, ScoringQuery,
     ScrollRequestBuilder, UpdateOperation, ValueVariants, VectorInternal, Vectors, WalOptions, WithPayloadInterface,
 };
@@ -40,9 +40,6 @@ const SAID_AT: &str = "said_at";
 #[derive(Debug, thiserror::Error)]
 #[error("the search engine failed: {0}")]
 pub struct EngineError(pub String);
-
-/// Where a page of the shard begins.
-pub type PagePoint = PointId;
 
 /// The order of [`Engine::in_time`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +209,7 @@ fn config(search_threads: usize) -> EdgeConfig {
     EdgeConfigBuilder::new()
         .vector(TEXT, EdgeVectorParamsBuilder::new(TEXT_DIMENSION, Distance::Cosine).build())
         .vector(IMAGE, EdgeVectorParamsBuilder::new(IMAGE_DIMENSION, Distance::Cosine).build())
-        .on_disk_payload(true)
+        .payload_memory(Placement::Cold)
         .max_search_threads(search_threads)
         .wal_options(WalOptions {
             segment_capacity: LOG_SEGMENT_BYTES,
