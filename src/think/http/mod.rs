@@ -4,8 +4,9 @@
 //! model is warm). It may be asked by the turn runner and by `doctor`; nothing of the conversation is kept here. When
 //! the server dies in mid-answer, what was spoken stays and [`Finish::cut_short`] says so. `body` makes a request,
 //! `answer` reads one stream against its deadlines, `gather` puts a stream's fragments together, `events` turns bytes
-//! into events, `faults` reads what went wrong, `probe` asks what the server can do.
+//! into events, `faults` reads what went wrong, `address` looks names up, `probe` asks what the server can do.
 
+mod address;
 mod answer;
 mod body;
 mod events;
@@ -13,8 +14,8 @@ mod faults;
 mod gather;
 mod probe;
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
@@ -27,6 +28,7 @@ use crate::config::ThinkConfig;
 
 use super::brain::{Brain, BrainError, Delta, Finish, Request, Usage};
 
+use address::Remembering;
 use answer::{Attempt, Pace};
 use body::Shape;
 pub use probe::Probe;
@@ -289,6 +291,7 @@ fn client(limits: &Limits, key: Option<&str>) -> Result<reqwest::Client, BrainEr
         // A server in the house is never behind a proxy.
         .no_proxy()
         .connect_timeout(limits.connect)
+        .dns_resolver(Arc::new(Remembering::new(limits.connect)))
         // No connection outlives its answer: one to a laptop that fell asleep would hang until the first-token limit,
         // where a new one fails within the connect limit. A new one costs a round trip in the house.
         .pool_max_idle_per_host(0)
