@@ -5,3 +5,5 @@ mod local_server;
 mod offline_brain;
 mod acting;
 mod configuring;
+mod brain_http;
+mod scripted_server;

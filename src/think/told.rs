@@ -1,0 +1,222 @@
+//! Times and tool results, told as a person would: "yesterday at 18:05".
+//!
+//! Pure: the moment that "now" means and the time zone are handed in. The offline brain tells times with the same
+//! [`told`], so that both brains say a memory's time in the same words.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::remember::{Recalled, Remembered};
+
+use super::tools::ToolResult;
+
+/// Characters of one memory that the model reads; the rest is an ellipsis. Five memories then take about a third of
+/// a window of 1000 tokens. Not measured.
+const LONGEST_MEMORY: usize = 300;
+
+/// When `at` was, seen from `now` in `zone`: "today at 08:05", "yesterday at 18:10", "on Monday at 09:00" (two to six
+/// days ago), "on 3 March 2026 at 09:00".
+#[must_use]
+pub fn told(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
+    let then = at.to_zoned(zone.clone());
+    let here = now.to_zoned(zone.clone());
+    let clock = then.strftime("%H:%M");
+    // Calendar days, not stretches of 24 hours: a night with a clock change is still one night.
+    let days = then.date().until(here.date()).map_or(i32::MAX, |span| span.get_days());
+    match days {
+        0 => format!("today at {clock}"),
+        1 => format!("yesterday at {clock}"),
+        2..=6 => format!("on {} at {clock}", then.strftime("%A")),
+        _ => format!("on {} at {clock}", then.strftime("%-d %B %Y")),
+    }
+}
+
+/// The present moment for a model: "It is Monday, 30 November 2026, 18:05."
+#[must_use]
+pub fn told_now(now: Timestamp, zone: &TimeZone) -> String {
+    format!("It is {}.", now.to_zoned(zone.clone()).strftime("%A, %-d %B %Y, %H:%M"))
+}
+
+impl ToolResult {
+    /// What the model reads as the tool's answer. "Found nothing" and "could not look" never read alike.
+    #[must_use]
+    pub fn for_model(&self, now: Timestamp, zone: &TimeZone) -> String {
+        match self {
+            Self::Recalled(recalled) => recalled_for_model(recalled, now, zone),
+            Self::CouldNotLook { why } => format!(
+                "Your memory could not be searched: {}. Say that you cannot look right now; do not say that it never \
+                 happened.",
+                clause(why)
+            ),
+            Self::Seen { sentence } => format!("Your camera, now: {}", one_line(sentence)),
+            Self::CouldNotSee { why } => format!(
+                "Your camera gave no picture: {}. Say that you cannot see right now; do not guess what is there.",
+                clause(why)
+            ),
+            Self::Moved { gesture } => format!("You made the gesture {}.", gesture.name().replace('_', " ")),
+            Self::CouldNotMove { why } => {
+                format!("You could not move: {}. Say so; do not pretend that you moved.", clause(why))
+            }
+            Self::Refused { why } => format!("This call was not run. {}", one_line(why)),
+        }
+    }
+}
+
+fn recalled_for_model(recalled: &Recalled, now: Timestamp, zone: &TimeZone) -> String {
+    match recalled {
+        Recalled::Found { memories } if !memories.is_empty() => {
+            format!("You searched your memory and found, best match first:\n{}", lines(memories, now, zone))
+        }
+        Recalled::Sampled { memories, of } if !memories.is_empty() => format!(
+            "Nothing in particular was asked for. From that time you remember, oldest first ({} of {of}):\n{}",
+            memories.len(),
+            lines(memories, now, zone)
+        ),
+        _ => "You searched your memory and found nothing about this. Say so; do not make anything up.".into(),
+    }
+}
+
+fn lines(memories: &[Remembered], now: Timestamp, zone: &TimeZone) -> String {
+    let lines: Vec<String> = memories
+        .iter()
+        .map(|memory| {
+            let from = if memory.just_said {
+                "just said, still in this conversation".to_owned()
+            } else {
+                told(memory.exchange.said_at, now, zone)
+            };
+            format!("- {from}: {}", clipped(&one_line(&memory.text)))
+        })
+        .collect();
+    lines.join("\n")
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A reason without its own full stop, to stand inside a sentence.
+fn clause(why: &str) -> String {
+    one_line(why).trim_end_matches('.').to_owned()
+}
+
+fn clipped(text: &str) -> String {
+    if text.chars().count() <= LONGEST_MEMORY {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(LONGEST_MEMORY).collect();
+    format!("{} …", kept.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remember::Exchange;
+    use crate::robot::Gesture;
+
+    fn berlin() -> TimeZone {
+        TimeZone::get("Europe/Berlin").unwrap()
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse::<jiff::civil::DateTime>().unwrap().to_zoned(berlin()).unwrap().timestamp()
+    }
+
+    fn memory(text: &str, said_at: &str, just_said: bool) -> Remembered {
+        let exchange = Exchange { heard: String::new(), said: String::new(), speaker: None, said_at: at(said_at) };
+        Remembered { text: text.into(), exchange, score: None, just_said }
+    }
+
+    #[test]
+    fn times_are_told_as_a_person_tells_them() {
+        let now = at("2026-03-12T19:00");
+        for (when, words) in [
+            ("2026-03-12T08:05", "today at 08:05"),
+            ("2026-03-12T00:00", "today at 00:00"),
+            ("2026-03-11T23:59", "yesterday at 23:59"),
+            ("2026-03-11T00:00", "yesterday at 00:00"),
+            ("2026-03-10T09:00", "on Tuesday at 09:00"),
+            ("2026-03-06T09:00", "on Friday at 09:00"),
+            ("2026-03-05T09:00", "on 5 March 2026 at 09:00"),
+            ("2025-12-31T09:00", "on 31 December 2025 at 09:00"),
+        ] {
+            assert_eq!(told(at(when), now, &berlin()), words);
+        }
+    }
+
+    #[test]
+    fn a_month_ago_is_not_told_as_a_weekday() {
+        assert_eq!(told(at("2026-02-12T09:00"), at("2026-03-12T19:00"), &berlin()), "on 12 February 2026 at 09:00");
+        assert_eq!(told(at("2024-03-12T09:00"), at("2026-03-12T19:00"), &berlin()), "on 12 March 2024 at 09:00");
+    }
+
+    #[test]
+    fn the_night_of_a_clock_change_is_still_yesterday() {
+        assert_eq!(told(at("2026-03-28T23:30"), at("2026-03-29T00:30"), &berlin()), "yesterday at 23:30");
+        assert_eq!(told(at("2026-03-29T01:30"), at("2026-03-29T03:30"), &berlin()), "today at 01:30");
+    }
+
+    #[test]
+    fn a_moment_ahead_of_the_clock_is_told_by_its_date() {
+        assert_eq!(told(at("2026-03-13T09:00"), at("2026-03-12T19:00"), &berlin()), "on 13 March 2026 at 09:00");
+    }
+
+    #[test]
+    fn a_memory_says_when_it_is_from_and_what_was_just_said_is_no_memory() {
+        let found = Recalled::Found {
+            memories: vec![
+                memory("Anna said: my keys\nare in the bowl.", "2026-03-11T18:05", false),
+                memory("Anna said: I am hungry.", "2026-03-12T18:59", true),
+            ],
+        };
+        let text = ToolResult::Recalled(found).for_model(at("2026-03-12T19:00"), &berlin());
+        assert!(text.contains("- yesterday at 18:05: Anna said: my keys are in the bowl."), "{text}");
+        assert!(text.contains("- just said, still in this conversation: Anna said: I am hungry."), "{text}");
+    }
+
+    #[test]
+    fn found_nothing_and_could_not_look_never_read_alike() {
+        let now = at("2026-03-12T19:00");
+        let nothing =
+            ToolResult::Recalled(Recalled::Nothing { searched: 12, best: Some(0.4) }).for_model(now, &berlin());
+        assert_eq!(nothing, "You searched your memory and found nothing about this. Say so; do not make anything up.");
+        let broken = ToolResult::CouldNotLook { why: "the disk is full.".into() }.for_model(now, &berlin());
+        assert_eq!(
+            broken,
+            "Your memory could not be searched: the disk is full. Say that you cannot look right now; do not say \
+             that it never happened."
+        );
+        let empty = ToolResult::Recalled(Recalled::Found { memories: Vec::new() }).for_model(now, &berlin());
+        assert_eq!(empty, nothing);
+    }
+
+    #[test]
+    fn a_sample_says_that_it_is_one() {
+        let sampled =
+            Recalled::Sampled { memories: vec![memory("Anna said: hello.", "2026-03-12T08:05", false)], of: 9 };
+        let text = ToolResult::Recalled(sampled).for_model(at("2026-03-12T19:00"), &berlin());
+        assert!(text.contains("(1 of 9)") && text.contains("- today at 08:05: Anna said: hello."), "{text}");
+    }
+
+    #[test]
+    fn a_very_long_memory_is_visibly_shortened() {
+        let found = Recalled::Found { memories: vec![memory(&"word ".repeat(500), "2026-03-12T08:05", false)] };
+        let text = ToolResult::Recalled(found).for_model(at("2026-03-12T19:00"), &berlin());
+        assert!(text.len() < 450 && text.ends_with('…'), "{text}");
+    }
+
+    #[test]
+    fn a_failed_move_or_look_is_told_as_a_failure() {
+        let now = at("2026-03-12T19:00");
+        let text = |result: ToolResult| result.for_model(now, &berlin());
+        assert!(text(ToolResult::CouldNotMove { why: "the motors are off".into() }).contains("do not pretend"));
+        assert!(text(ToolResult::CouldNotSee { why: "no camera".into() }).contains("do not guess"));
+        assert_eq!(text(ToolResult::Moved { gesture: Gesture::LookLeft }), "You made the gesture look left.");
+        assert!(text(ToolResult::Refused { why: "There is no tool x.".into() }).contains("not run"));
+    }
+
+    #[test]
+    fn now_is_told_with_day_and_clock() {
+        assert_eq!(told_now(at("2026-11-30T18:05"), &berlin()), "It is Monday, 30 November 2026, 18:05.");
+    }
+}
