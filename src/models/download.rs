@@ -108,7 +108,7 @@ async fn attempt(
     progress: &mut dyn Progress,
 ) -> Result<Written, Broken> {
     if start == target.size {
-        return Ok(write(target, start, None, progress).await?);
+        return write(target, start, None, progress).await;
     }
     let response = request(client, address, token, target, start).await?;
     let start = accepted_start(&response, target, start)?;

@@ -65,6 +65,16 @@ pub struct Failure {
     pub tried: Vec<String>,
 }
 
+impl std::fmt::Display for Fetched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {} ", self.role, self.model)?;
+        if self.was_here {
+            return write!(f, "was here");
+        }
+        write!(f, "from {} ({:.1} s)", self.from.join(" and "), self.took_ms as f64 / 1e3)
+    }
+}
+
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "no {} model could be fetched ({}):", self.role, self.models.join(", "))?;
@@ -258,12 +268,12 @@ impl Run<'_> {
                     if matches!(error, SourceError::Unreachable { .. }) {
                         self.unreachable.insert(self.origin(&source));
                     }
-                    let line = format!("{}: {label} {error}", model.name);
-                    progress.say(&line);
-                    tried.push(line);
+                    tried.push(format!("{}: {label}: {error}", model.name));
                 }
             }
         }
+        // An empty folder only confuses; one with a part in it stays.
+        let _ = fs::remove_dir(&folder);
         Ok(None)
     }
 

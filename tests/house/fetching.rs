@@ -41,6 +41,35 @@ speech = {{ english_only = true }}
     )
 }
 
+/// One text model of three files, each of which holds "hello".
+fn words_manifest() -> String {
+    let file = |name: &str, part: &str| {
+        format!(r#"{{ name = "{name}", part = "{part}", size = 5, sha256 = "{}" }}"#, sha256(b"hello"))
+    };
+    let files =
+        [file("model.safetensors", "weights"), file("tokenizer.json", "tokenizer"), file("config.json", "config")];
+    format!(
+        r#"
+[[model]]
+name = "words"
+role = "text"
+licence = "MIT"
+purpose = "Finds words."
+files = [{}]
+sources = [{{ hub = {{ repository = "some/words", revision = "1" }} }}]
+[model.text]
+dimension = 4
+pooling = "mean"
+question_prefix = ""
+normalise = true
+preprocessing = 7
+max_tokens = 16
+gates = {{ exchange = 0.5 }}
+"#,
+        files.join(", ")
+    )
+}
+
 struct House {
     folder: tempfile::TempDir,
     server: LocalServer,
@@ -169,7 +198,7 @@ async fn a_wrong_hash_is_refused_and_nothing_is_left() {
     let house = House::with_hub_file(Served::file(&wrong));
     let refusal = house.refusal(&house.fetch_ear().await);
     assert!(refusal.contains("wrong SHA-256") && refusal.contains(&sha256(&weights())), "{refusal}");
-    assert_eq!(fs::read_dir(house.file().parent().expect("a folder")).expect("the folder").count(), 0);
+    assert!(!house.file().parent().expect("a folder").exists(), "nothing of the model is left");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,7 +222,7 @@ async fn a_body_without_an_end_is_cut_at_the_size() {
     let house = House::with_hub_file(endless);
     let refusal = house.refusal(&house.fetch_ear().await);
     assert!(refusal.contains("which must have 300000"), "{refusal}");
-    assert_eq!(fs::read_dir(house.file().parent().expect("a folder")).expect("the folder").count(), 0);
+    assert!(!house.file().parent().expect("a folder").exists(), "nothing of the model is left");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -282,6 +311,42 @@ async fn a_mirror_with_a_wrong_file_is_passed_over_and_the_hub_gives_the_right_o
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_mirror_lacks_comes_from_the_hub() {
+    let mut house = House::new();
+    let stick = tempfile::tempdir().expect("a folder");
+    fs::write(stick.path().join("tokenizer.json"), b"hello").expect("a file");
+    house.sources.mirror = Some(Mirror::Folder(stick.path().into()));
+    house.server.serve("/some/words/resolve/1/model.safetensors", Served::file(b"hello"));
+    house.server.serve("/some/words/resolve/1/config.json", Served::file(b"hello"));
+    let library = house.library_of(&words_manifest());
+    let report = library.fetch(&Wanted::Named(vec!["words".into()]), &mut Silent).await.expect("a fetch");
+    assert!(report.is_complete(), "{:?}", report.failures);
+    assert_eq!(report.fetched[0].from.len(), 2, "{:?}", report.fetched[0].from);
+    let text = library.text().expect("a model");
+    assert_eq!(fs::read(text.tokenizer).expect("the file"), b"hello");
+    assert_eq!(text.identity.weights, sha256(b"hello"));
+    assert_eq!((text.identity.dimension, text.identity.preprocessing), (4, 7));
+    assert_eq!(house.server.asked().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_file_that_failed_the_others_come_from_the_next_source() {
+    let mut house = House::new();
+    let mirror = LocalServer::start();
+    mirror.serve("/model.safetensors", Served::file(b"jello"));
+    house.sources.mirror = Mirror::parse(&mirror.url(), Path::new(""));
+    for file in ["model.safetensors", "tokenizer.json", "config.json"] {
+        house.server.serve(&format!("/some/words/resolve/1/{file}"), Served::file(b"hello"));
+    }
+    let library = house.library_of(&words_manifest());
+    let report = library.fetch(&Wanted::Named(vec!["words".into()]), &mut Silent).await.expect("a fetch");
+    assert!(report.is_complete(), "{:?}", report.failures);
+    assert_eq!(report.fetched[0].from, [format!("hub {}", house.server.url())]);
+    assert!(report.fetched[0].passed_over[0].contains("wrong SHA-256"), "{:?}", report.fetched[0].passed_over);
+    library.text().expect("a model");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_mirror_address_is_asked_in_both_layouts() {
     for layout in ["/w/ear/ear.bin", "/w/ear.bin"] {
         let mut house = House::new();
@@ -319,6 +384,14 @@ async fn two_fetches_at_once_download_once() {
     assert!(second.expect("a fetch").fetched[0].was_here);
     assert_eq!(house.server.asked().len(), 1);
     assert!(told.lines.iter().any(|line| line.contains("waiting")), "{:?}", told.lines);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fetch_can_run_on_any_thread() {
+    let house = House::with_hub_file(Served::file(&weights()));
+    let library = house.library_of(&manifest());
+    let report = tokio::spawn(async move { library.fetch(&ear(), &mut Silent).await }).await.expect("no panic");
+    house.assert_whole(&report.expect("a fetch"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
