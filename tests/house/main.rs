@@ -2,3 +2,5 @@
 
 mod acting;
 mod configuring;
+mod simulating;
+mod speaking;
