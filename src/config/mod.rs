@@ -192,7 +192,11 @@ pub struct LimitsConfig {
 
 impl Default for RobotConfig {
     fn default() -> Self {
-        Self { body: BodyKind::Sim, day: PathBuf::new(), time_zone: String::new() }
+        Self {
+            body: BodyKind::Sim,
+            day: PathBuf::new(),
+            time_zone: String::new(),
+        }
     }
 }
 
@@ -217,7 +221,13 @@ impl Default for ListenConfig {
 
 impl Default for RememberConfig {
     fn default() -> Self {
-        Self { folder: "shards".into(), flush_every_s: 5, limit: 5, exchange_gate: None, min_free_mb: 200 }
+        Self {
+            folder: "shards".into(),
+            flush_every_s: 5,
+            limit: 5,
+            exchange_gate: None,
+            min_free_mb: 200,
+        }
     }
 }
 
@@ -242,7 +252,12 @@ impl Default for ThinkConfig {
 
 impl Default for ActConfig {
     fn default() -> Self {
-        Self { voice: VoiceKind::EspeakNg, voice_name: "en-us".into(), words_per_minute: 160, gestures: true }
+        Self {
+            voice: VoiceKind::EspeakNg,
+            voice_name: "en-us".into(),
+            words_per_minute: 160,
+            gestures: true,
+        }
     }
 }
 
@@ -260,7 +275,11 @@ impl Default for ModelsConfig {
 
 impl Default for LimitsConfig {
     fn default() -> Self {
-        Self { whisper_threads: 3, embed_threads: 2, search_threads: 1 }
+        Self {
+            whisper_threads: 3,
+            embed_threads: 2,
+            search_threads: 1,
+        }
     }
 }
 
@@ -270,17 +289,29 @@ impl Config {
     /// # Errors
     /// [`ConfigError`], whose sentence names the file, the line, and what is allowed.
     pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
-        let Some(path) = path else { return Ok(Self::default()) };
+        let Some(path) = path else {
+            return Ok(Self::default());
+        };
         let text = file::read_text(path).map_err(|fault| match fault.line {
-            Some(line) => ConfigError::Refused { path: path.to_owned(), line, why: fault.why },
-            None => ConfigError::Unreadable { path: path.to_owned(), why: fault.why },
+            Some(line) => ConfigError::Refused {
+                path: path.to_owned(),
+                line,
+                why: fault.why,
+            },
+            None => ConfigError::Unreadable {
+                path: path.to_owned(),
+                why: fault.why,
+            },
         })?;
-        let config = Self::from_toml(&text, path)?.with_paths_from(path.parent().unwrap_or(Path::new("")));
-        config.check_key_file().map_err(|why| ConfigError::Refused {
-            path: path.to_owned(),
-            line: rules::line_of_key_in(&text, "think", "key_file"),
-            why,
-        })?;
+        let config =
+            Self::from_toml(&text, path)?.with_paths_from(path.parent().unwrap_or(Path::new("")));
+        config
+            .check_key_file()
+            .map_err(|why| ConfigError::Refused {
+                path: path.to_owned(),
+                line: rules::line_of_key_in(&text, "think", "key_file"),
+                why,
+            })?;
         Ok(config)
     }
 
@@ -301,7 +332,9 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Unprintable`] when a path is not UTF-8.
     pub fn to_toml(&self) -> Result<String, ConfigError> {
-        toml::to_string_pretty(self).map_err(|error| ConfigError::Unprintable { why: error.to_string() })
+        toml::to_string_pretty(self).map_err(|error| ConfigError::Unprintable {
+            why: error.to_string(),
+        })
     }
 
     /// The one place where relative paths are resolved. An empty path means "none" and stays empty.
@@ -317,7 +350,10 @@ impl Config {
         resolve(&mut self.models.folder);
         // A mirror is a folder or an address; only a folder can be relative.
         if !self.models.mirror.is_empty() && !self.models.mirror.contains("://") {
-            self.models.mirror = folder.join(&self.models.mirror).to_string_lossy().into_owned();
+            self.models.mirror = folder
+                .join(&self.models.mirror)
+                .to_string_lossy()
+                .into_owned();
         }
         self
     }
@@ -328,11 +364,16 @@ impl Config {
             return Ok(());
         }
         match file::read_text(path) {
-            Ok(key) if key.trim().is_empty() => {
-                Err(format!("[think] key_file names {}, which is empty; put the server's key there", path.display()))
-            }
+            Ok(key) if key.trim().is_empty() => Err(format!(
+                "[think] key_file names {}, which is empty; put the server's key there",
+                path.display()
+            )),
             Ok(_) => Ok(()),
-            Err(fault) => Err(format!("[think] key_file names {}, which {}", path.display(), fault.why)),
+            Err(fault) => Err(format!(
+                "[think] key_file names {}, which {}",
+                path.display(),
+                fault.why
+            )),
         }
     }
 }
@@ -345,7 +386,11 @@ pub enum ConfigError {
     Unreadable { path: PathBuf, why: String },
     /// Something in it is not allowed; `line` counts from 1.
     #[error("{}:{line}: {why}", path.display())]
-    Refused { path: PathBuf, line: usize, why: String },
+    Refused {
+        path: PathBuf,
+        line: usize,
+        why: String,
+    },
     /// It cannot be written as TOML.
     #[error("this configuration cannot be printed: {why}")]
     Unprintable { why: String },

@@ -7,3 +7,5 @@ mod acting;
 mod configuring;
 mod brain_http;
 mod scripted_server;
+mod simulating;
+mod speaking;

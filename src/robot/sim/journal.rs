@@ -23,19 +23,39 @@ pub struct Deed {
 #[serde(tag = "did", rename_all = "snake_case")]
 pub enum Doing {
     /// Somebody in the script begins to speak.
-    Visitor { says: String },
+    Visitor {
+        says: String,
+    },
     /// The robot says this, or would if it were not mute.
-    Says { sentence: String },
+    Says {
+        sentence: String,
+    },
     /// A sound came out of the speaker: how much of it, and whether it was stopped before its end.
-    Plays { millis: u64, stopped: bool },
-    Gestures { gesture: Gesture },
-    Looks { direction: Direction },
+    Plays {
+        millis: u64,
+        stopped: bool,
+    },
+    Gestures {
+        gesture: Gesture,
+    },
+    Looks {
+        direction: Direction,
+    },
     /// A picture was taken; `sees` is what the script says is in it.
-    TakesPicture { looked: Direction, sees: Option<Vec<String>> },
+    TakesPicture {
+        looked: Direction,
+        sees: Option<Vec<String>>,
+    },
     /// Something breaks for a while.
-    Breaks { fault: Fault, for_s: u32 },
+    Breaks {
+        fault: Fault,
+        for_s: u32,
+    },
     /// Something was asked of a part that is broken or not there.
-    Fails { part: &'static str, why: String },
+    Fails {
+        part: &'static str,
+        why: String,
+    },
     /// The script's part is over.
     Ends,
     /// The body was put to rest.
@@ -53,7 +73,10 @@ pub struct Journal {
 impl Journal {
     pub(super) fn add(&mut self, at: Timestamp, what: Doing) {
         if self.deeds.len() < MOST_DEEDS {
-            self.deeds.push(Deed { at_ms: at.as_millisecond(), what });
+            self.deeds.push(Deed {
+                at_ms: at.as_millisecond(),
+                what,
+            });
         } else {
             self.left_out += 1;
         }
@@ -64,10 +87,17 @@ impl Journal {
     pub fn sentences(&self) -> Vec<&str> {
         let said = |deed: &'_ Deed| matches!(&deed.what, Doing::Says { .. });
         let words = |deed| match deed {
-            &Deed { what: Doing::Says { ref sentence }, .. } => sentence.as_str(),
+            &Deed {
+                what: Doing::Says { ref sentence },
+                ..
+            } => sentence.as_str(),
             _ => "",
         };
-        self.deeds.iter().filter(|deed| said(deed)).map(words).collect()
+        self.deeds
+            .iter()
+            .filter(|deed| said(deed))
+            .map(words)
+            .collect()
     }
 }
 
@@ -87,7 +117,12 @@ mod tests {
     #[test]
     fn a_deed_is_one_flat_line_of_json() {
         let mut journal = Journal::default();
-        journal.add(Timestamp::UNIX_EPOCH, Doing::Says { sentence: "Hi.".into() });
+        journal.add(
+            Timestamp::UNIX_EPOCH,
+            Doing::Says {
+                sentence: "Hi.".into(),
+            },
+        );
         assert_eq!(
             serde_json::to_string(&journal.deeds[0]).unwrap(),
             r#"{"at_ms":0,"did":"says","sentence":"Hi."}"#
