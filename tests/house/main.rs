@@ -1,11 +1,13 @@
 //! Every integration test, in one binary: each further binary would link everything again.
 
+mod acting;
+mod brain_http;
+mod configuring;
+mod conversing;
 mod fetching;
 mod local_server;
 mod offline_brain;
-mod acting;
-mod configuring;
-mod brain_http;
+mod remembering;
 mod scripted_server;
 mod simulating;
 mod speaking;
