@@ -222,6 +222,7 @@ async fn a_body_without_an_end_is_cut_at_the_size() {
     let house = House::with_hub_file(endless);
     let refusal = house.refusal(&house.fetch_ear().await);
     assert!(refusal.contains("which must have 300000"), "{refusal}");
+    assert!(!refusal.contains("6000000"), "all of it was taken: {refusal}");
     assert!(!house.file().parent().expect("a folder").exists(), "nothing of the model is left");
 }
 
