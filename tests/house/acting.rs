@@ -21,6 +21,7 @@ struct Body {
     slow: Duration,
     playing: AtomicBool,
     broken_speaker: bool,
+    panics: bool,
     gestures: Mutex<Vec<Gesture>>,
     gesture_takes: Duration,
 }
@@ -48,6 +49,7 @@ impl Robot for Body {
                 why: "no power".into(),
             });
         }
+        assert!(!self.panics, "the body's own fault");
         self.playing.store(true, Ordering::SeqCst);
         let until = Instant::now() + self.slow;
         while Instant::now() < until && !stop() {
@@ -63,6 +65,7 @@ impl Robot for Body {
     }
 
     fn gesture(&self, gesture: Gesture) -> Result<(), RobotError> {
+        assert!(!self.panics, "the body's own fault");
         self.gestures.lock().unwrap().push(gesture);
         std::thread::sleep(self.gesture_takes);
         Ok(())
@@ -364,4 +367,26 @@ async fn a_move_with_motors_off_is_an_error_in_the_simulated_day() {
     assert!(refused.to_string().contains("motors"), "{refused}");
     sim.clock().advance(jiff::SignedDuration::from_secs(61));
     assert!(motion.make(Movement::Gesture(Gesture::Nod)).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_body_whose_calls_panic_leaves_typed_errors_and_nobody_waiting() {
+    let body = Arc::new(Body {
+        panics: true,
+        ..Body::default()
+    });
+    let motion = Motion::start(Arc::clone(&body) as Arc<dyn Robot>, true).unwrap();
+    let (mouth, _) = mouth_of(&body, Fake::default());
+    for _ in 0..2 {
+        let nod = motion.make(Movement::Gesture(Gesture::Nod)).await;
+        assert!(matches!(nod, Err(ActError::Gone { part: "motion" })));
+    }
+    mouth.speak(1, "Hello.").await.unwrap();
+    let finished = mouth.finished(1).await;
+    assert!(matches!(finished, Err(ActError::Gone { part: "mouth" })));
+    // The voice notices with the next sentence that nobody plays it, and then refuses the rest.
+    let refused = async { while mouth.speak(2, "Hello?").await.is_ok() {} };
+    tokio::time::timeout(Duration::from_secs(5), refused)
+        .await
+        .unwrap();
 }
