@@ -177,9 +177,17 @@ pub fn load_hearing(config: &Config) -> Result<Hearing, PartError> {
     let library = library(config)?;
     let (speech, voice_activity) = (library.speech()?, library.voice_activity()?);
     let ear = Ear::new(Vad::load(&voice_activity.weights)?, &config.listen)?;
-    let whisper =
-        Whisper::start(&speech.weights, speech.english_only, &config.listen, config.limits.whisper_threads)?;
+    let threads = whisper_threads(config.limits.whisper_threads);
+    let whisper = Whisper::start(&speech.weights, speech.english_only, &config.listen, threads)?;
     Ok(Hearing { ear, whisper, speech, voice_activity })
+}
+
+/// Threads for Whisper: as many as allowed, and one core left for everybody else. Its threads wait for one another
+/// actively, so one too many costs more than it gives (measured: 40 s instead of 1 s for an utterance, with three
+/// threads on two busy cores).
+fn whisper_threads(allowed: u32) -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1));
+    allowed.min(cores.saturating_sub(1)).max(1)
 }
 
 /// The laptop's brain, where the config names one.
