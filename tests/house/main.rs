@@ -1,1 +1,3 @@
 //! Every integration test, in one binary: each further binary would link everything again.
+
+mod hearing;
