@@ -115,8 +115,7 @@ impl Endpointer {
                 return Err(EndpointError::Zero { name, least: 1 });
             }
         }
-        let sum =
-            u64::from(config.pre_roll_ms) + u64::from(config.min_speech_ms) + u64::from(config.end_silence_ms);
+        let sum = u64::from(config.pre_roll_ms) + u64::from(config.min_speech_ms) + u64::from(config.end_silence_ms);
         let most = u64::from(config.max_utterance_s) * 1000;
         if sum > most {
             return Err(EndpointError::TooLong { sum, most });
@@ -143,15 +142,8 @@ impl Endpointer {
                 let mut samples: Vec<f32> = self.recent.drain(..).collect();
                 samples.extend_from_slice(frame);
                 let voiced_to = samples.len();
-                let speech = Speech {
-                    samples,
-                    started_at: at,
-                    ended_at: end,
-                    voiced_to,
-                    voiced: 1,
-                    silent: 0,
-                    goes_on: false,
-                };
+                let speech =
+                    Speech { samples, started_at: at, ended_at: end, voiced_to, voiced: 1, silent: 0, goes_on: false };
                 self.state = State::Speech(speech);
                 (self.limits.speech == 1).then_some(Event::Began { at })
             }

@@ -175,7 +175,10 @@ mod tests {
             ("Thank you. Thank you. Thank you.", Rejection::Repeats { words: 2, times: 3 }),
             ("and then I go and then I go and then I go and", Rejection::Repeats { words: 4, times: 3 }),
             ("you you you you you", Rejection::Repeats { words: 1, times: 5 }),
-            ("So I'm going to do it, I'm going to do it. I'm going to do it", Rejection::Repeats { words: 5, times: 3 }),
+            (
+                "So I'm going to do it, I'm going to do it. I'm going to do it",
+                Rejection::Repeats { words: 5, times: 3 },
+            ),
         ];
         for (text, wanted) in cases {
             assert_eq!(judged(text, SURE), Err(wanted), "{text}");

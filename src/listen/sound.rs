@@ -8,9 +8,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use hound::{SampleFormat, WavReader};
-use rubato::{
-    Resampler, SincFixedIn, SincInterpolationParameters, SincInterpolationType, WindowFunction,
-};
+use rubato::{Resampler, SincFixedIn, SincInterpolationParameters, SincInterpolationType, WindowFunction};
 use thiserror::Error;
 
 use super::RATE;

@@ -134,12 +134,11 @@ impl Vad {
         let hidden = &self.hidden;
         gates.clear();
         let rows = input.chunks_exact(STATE).zip(recurrent.chunks_exact(STATE)).zip(bias);
-        gates.extend(rows.map(|((input, recurrent), bias)| {
-            dot(input, encoded) + dot(recurrent, hidden) + bias
-        }));
+        gates.extend(rows.map(|((input, recurrent), bias)| dot(input, encoded) + dot(recurrent, hidden) + bias));
         let (first, second) = gates.split_at(2 * STATE);
         let gates = first.iter().zip(&first[STATE..]).zip(second.iter().zip(&second[STATE..]));
-        for (((input, forget), (new, output)), (cell, hidden)) in gates.zip(self.cell.iter_mut().zip(&mut self.hidden)) {
+        for (((input, forget), (new, output)), (cell, hidden)) in gates.zip(self.cell.iter_mut().zip(&mut self.hidden))
+        {
             *cell = sigmoid(*forget) * *cell + sigmoid(*input) * new.tanh();
             *hidden = sigmoid(*output) * cell.tanh();
         }

@@ -12,15 +12,19 @@
 //! tokens allowed, because the other way round every noise became words.
 
 mod engine;
+mod file;
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use thiserror::Error;
 use tokio::sync::oneshot;
+
+use engine::Engine;
 
 use super::reject::Rejection;
 use super::{Heard, RATE, Utterance};
@@ -32,6 +36,8 @@ pub const MOST_TOKENS: u32 = 64;
 pub const SHORTEST_MS: u64 = 100;
 /// Sound longer than this is refused: the model's window is 30 s.
 pub const LONGEST_MS: u64 = 29_500;
+/// Requests at once: one that runs and one that waits.
+const OPEN: usize = 2;
 /// Most threads that may be asked for; the robot has four cores.
 pub const MOST_THREADS: u32 = 64;
 
@@ -82,45 +88,122 @@ pub enum HearError {
 
 /// A handle on the recogniser. Dropping it stops what runs and waits for the thread to end.
 pub struct Whisper {
-    jobs: Option<SyncSender<Job>>,
     control: Arc<Control>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread is told besides its queue. Requests are numbered from 1.
+/// What the handle and the thread share. Requests are numbered from 1.
 #[derive(Debug, Default)]
 struct Control {
-    /// Number of the newest request.
-    newest: AtomicU64,
+    desk: Mutex<Desk>,
+    /// Something on the desk changed.
+    changed: Condvar,
     /// Number of the request that runs, or 0.
     running: AtomicU64,
-    /// Every request up to this number is aborted.
-    aborted: AtomicU64,
-    /// This request's caller went away.
-    abandoned: AtomicU64,
+    /// This request is not wanted any more.
+    unwanted: AtomicU64,
 }
 
-impl Control {
-    /// Whether the request that runs shall stop.
-    fn stops(&self) -> bool {
-        let running = self.running.load(Ordering::Acquire);
-        running <= self.aborted.load(Ordering::Acquire) || running == self.abandoned.load(Ordering::Acquire)
-    }
+#[derive(Debug, Default)]
+struct Desk {
+    newest: u64,
+    waiting: VecDeque<Job>,
+    /// The thread is at work; `reply` is gone when the request was aborted meanwhile.
+    working: bool,
+    reply: Option<Reply>,
+    /// The handle is gone: the thread ends.
+    closed: bool,
+    /// The thread is gone.
+    dead: bool,
 }
 
+#[derive(Debug)]
 struct Job {
     number: u64,
     utterance: Utterance,
     reply: Reply,
 }
 
+impl Control {
+    /// No code panics while it holds this lock, and the desk is whole at any moment.
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the request that runs shall stop.
+    fn stops(&self) -> bool {
+        self.running.load(Ordering::Acquire) == self.unwanted.load(Ordering::Acquire)
+    }
+
+    fn hand_in(&self, utterance: Utterance, reply: Reply) -> Result<u64, HearError> {
+        let mut desk = self.desk();
+        if desk.dead {
+            return Err(HearError::Dead);
+        }
+        desk.waiting.retain(|job| !job.reply.is_closed());
+        if desk.waiting.len() + usize::from(desk.working) >= OPEN {
+            return Err(HearError::Busy);
+        }
+        desk.newest += 1;
+        let number = desk.newest;
+        desk.waiting.push_back(Job { number, utterance, reply });
+        self.changed.notify_one();
+        Ok(number)
+    }
+
+    /// Waits for the next request; its reply stays on the desk. `None`: the handle is gone.
+    fn next(&self) -> Option<Utterance> {
+        let mut desk = self.desk();
+        loop {
+            if desk.closed {
+                return None;
+            }
+            if let Some(Job { number, utterance, reply }) = desk.waiting.pop_front() {
+                if reply.is_closed() {
+                    continue;
+                }
+                desk.working = true;
+                desk.reply = Some(reply);
+                self.running.store(number, Ordering::Release);
+                return Some(utterance);
+            }
+            desk = self.changed.wait(desk).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn finish(&self, result: Result<Heard, HearError>) {
+        let reply = {
+            let mut desk = self.desk();
+            desk.working = false;
+            desk.reply.take()
+        };
+        if let Some(reply) = reply {
+            reply.give(result);
+        }
+    }
+
+    fn abort(&self) {
+        let mut desk = self.desk();
+        if desk.working {
+            self.unwanted.store(self.running.load(Ordering::Acquire), Ordering::Release);
+        }
+        let running = desk.reply.take();
+        let waiting: Vec<Reply> = desk.waiting.drain(..).map(|job| job.reply).collect();
+        drop(desk);
+        for reply in running.into_iter().chain(waiting) {
+            reply.give(Err(HearError::Aborted));
+        }
+    }
+}
+
+#[derive(Debug)]
 enum Reply {
     Async(oneshot::Sender<Result<Heard, HearError>>),
     Blocking(SyncSender<Result<Heard, HearError>>),
 }
 
 impl Reply {
-    fn is_unwanted(&self) -> bool {
+    fn is_closed(&self) -> bool {
         matches!(self, Self::Async(sender) if sender.is_closed())
     }
 
@@ -151,22 +234,26 @@ impl Whisper {
             return Err(WhisperError::Threads { threads });
         }
         let control = Arc::new(Control::default());
-        let (jobs, queue) = mpsc::sync_channel::<Job>(1);
         let (ready, loaded) = mpsc::sync_channel(1);
         let (path, config) = (model_path.to_owned(), config.clone());
         let shared = Arc::clone(&control);
         let thread = std::thread::Builder::new()
             .name("whisper".into())
-            .spawn(move || match engine::Engine::load(&path, english_only, config, threads, Arc::clone(&shared)) {
-                Ok(engine) => {
-                    drop(ready.send(Ok(())));
-                    run(engine, &queue, &shared);
+            .spawn(move || {
+                let _end = End(Arc::clone(&shared));
+                match Engine::load(&path, english_only, config, threads, Arc::clone(&shared)) {
+                    Ok(mut engine) => {
+                        drop(ready.send(Ok(())));
+                        while let Some(utterance) = shared.next() {
+                            shared.finish(engine.transcribe(&utterance));
+                        }
+                    }
+                    Err(error) => drop(ready.send(Err(error))),
                 }
-                Err(error) => drop(ready.send(Err(error))),
             })
             .map_err(|source| WhisperError::Thread { source })?;
         loaded.recv().map_err(|_| WhisperError::Died)??;
-        Ok(Self { jobs: Some(jobs), control, thread: Some(thread) })
+        Ok(Self { control, thread: Some(thread) })
     }
 
     /// Transcribes an utterance. Dropping the future stops the work on it.
@@ -190,28 +277,24 @@ impl Whisper {
         answer.recv().map_err(|_| HearError::Dead)?
     }
 
-    /// Stops what is being transcribed and what waits; both callers get [`HearError::Aborted`]. Later requests are
-    /// not concerned.
+    /// Stops what is being transcribed and what waits; both callers get [`HearError::Aborted`] at once. Later
+    /// requests are not concerned. The thread itself is free after the step that it is in: whisper.cpp asks whether
+    /// to stop between encoding and each token, and encoding takes most of a short utterance's time.
     pub fn abort(&self) {
-        self.control.aborted.fetch_max(self.control.newest.load(Ordering::Acquire), Ordering::AcqRel);
+        self.control.abort();
     }
 
     fn hand_in(&self, utterance: Utterance, reply: Reply) -> Result<u64, HearError> {
         check(&utterance.samples)?;
-        let jobs = self.jobs.as_ref().ok_or(HearError::Dead)?;
-        let number = self.control.newest.fetch_add(1, Ordering::AcqRel) + 1;
-        match jobs.try_send(Job { number, utterance, reply }) {
-            Ok(()) => Ok(number),
-            Err(TrySendError::Full(_)) => Err(HearError::Busy),
-            Err(TrySendError::Disconnected(_)) => Err(HearError::Dead),
-        }
+        self.control.hand_in(utterance, reply)
     }
 }
 
 impl Drop for Whisper {
     fn drop(&mut self) {
-        self.abort();
-        self.jobs = None;
+        self.control.desk().closed = true;
+        self.control.abort();
+        self.control.changed.notify_one();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
@@ -228,8 +311,9 @@ struct Abandon<'a> {
 
 impl Drop for Abandon<'_> {
     fn drop(&mut self) {
-        if self.control.running.load(Ordering::Acquire) == self.number {
-            self.control.abandoned.store(self.number, Ordering::Release);
+        let desk = self.control.desk();
+        if desk.working && self.control.running.load(Ordering::Acquire) == self.number {
+            self.control.unwanted.store(self.number, Ordering::Release);
         }
     }
 }
@@ -249,17 +333,16 @@ fn check(samples: &[f32]) -> Result<(), HearError> {
     }
 }
 
-/// The thread's loop: until every handle is gone.
-fn run(mut engine: engine::Engine, queue: &mpsc::Receiver<Job>, control: &Control) {
-    while let Ok(Job { number, utterance, reply }) = queue.recv() {
-        control.running.store(number, Ordering::Release);
-        let result = if control.stops() || reply.is_unwanted() {
-            Err(HearError::Aborted)
-        } else {
-            engine.transcribe(&utterance)
-        };
-        control.running.store(0, Ordering::Release);
-        reply.give(result);
+/// The thread is over, by its end or by a panic: every reply is dropped, which its caller reads as
+/// [`HearError::Dead`].
+struct End(Arc<Control>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let mut desk = self.0.desk();
+        desk.dead = true;
+        desk.reply = None;
+        desk.waiting.clear();
     }
 }
 
@@ -293,16 +376,59 @@ mod tests {
         assert!(matches!(start(&path, 0), WhisperError::Threads { threads: 0 }));
     }
 
+    fn asked(control: &Control) -> (Result<u64, HearError>, mpsc::Receiver<Result<Heard, HearError>>) {
+        let (reply, answer) = mpsc::sync_channel(1);
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        let utterance = Utterance { samples: vec![], started_at: at, ended_at: at };
+        (control.hand_in(utterance, Reply::Blocking(reply)), answer)
+    }
+
     #[test]
-    fn a_stop_concerns_what_was_handed_in_before_it_only() {
+    fn one_runs_one_waits_and_the_third_is_refused() {
         let control = Control::default();
-        control.running.store(3, Ordering::Release);
+        let (first, _answer) = asked(&control);
+        assert!(first.is_ok());
+        let (second, _answer) = asked(&control);
+        assert!(second.is_ok(), "also when the thread has not yet taken the first");
+        assert!(matches!(asked(&control).0, Err(HearError::Busy)));
+        control.next();
+        assert!(matches!(asked(&control).0, Err(HearError::Busy)));
+        control.finish(Err(HearError::Aborted));
+        assert!(asked(&control).0.is_ok());
+    }
+
+    #[test]
+    fn a_stop_answers_at_once_and_concerns_what_was_handed_in_before_it_only() {
+        let control = Control::default();
+        let (_, first) = asked(&control);
+        control.next();
+        let (_, second) = asked(&control);
         assert!(!control.stops());
-        control.aborted.store(3, Ordering::Release);
+        control.abort();
         assert!(control.stops());
-        control.running.store(4, Ordering::Release);
+        for answer in [first, second] {
+            assert!(matches!(answer.try_recv(), Ok(Err(HearError::Aborted))));
+        }
+        for _ in 0..5 {
+            assert!(asked(&control).0.is_ok(), "stop after stop leaves a place free");
+            control.abort();
+        }
+        let (later, answer) = asked(&control);
+        assert!(later.is_ok());
+        control.finish(Err(HearError::Aborted));
+        control.next();
         assert!(!control.stops());
-        control.abandoned.store(4, Ordering::Release);
-        assert!(control.stops());
+        assert!(answer.try_recv().is_err(), "the later one has no answer yet");
+    }
+
+    #[test]
+    fn when_the_thread_is_gone_everybody_learns_it() {
+        let control = Arc::new(Control::default());
+        let (_, running) = asked(&control);
+        control.next();
+        let (_, waiting) = asked(&control);
+        drop(End(Arc::clone(&control)));
+        assert!(running.recv().is_err() && waiting.recv().is_err());
+        assert!(matches!(asked(&control).0, Err(HearError::Dead)));
     }
 }

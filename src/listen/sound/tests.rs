@@ -83,9 +83,7 @@ fn chunks_of_any_size_give_the_same_as_the_whole() {
         for round in 0..2 {
             let mut parts = Vec::new();
             for samples in sound.samples.chunks(chunk) {
-                parts.extend(
-                    converter.push(&Sound { samples: samples.to_vec(), rate: 44_100, channels: 2 }).unwrap(),
-                );
+                parts.extend(converter.push(&Sound { samples: samples.to_vec(), rate: 44_100, channels: 2 }).unwrap());
             }
             parts.extend(converter.flush().unwrap());
             assert_eq!(parts, whole, "chunks of {chunk}, round {round}");

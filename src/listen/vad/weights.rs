@@ -25,7 +25,9 @@ pub enum VadError {
     Missing { name: String },
     #[error("the tensor `{name}` has the shape {found:?}, not {wanted:?}; silero_vad_16k_op15.onnx is needed")]
     Shape { name: String, found: Vec<i64>, wanted: Vec<i64> },
-    #[error("the tensor `{name}` does not hold {wanted} finite 32-bit floats; `reachy-remembers models verify` checks the file")]
+    #[error(
+        "the tensor `{name}` does not hold {wanted} finite 32-bit floats; `reachy-remembers models verify` checks the file"
+    )]
     Content { name: String, wanted: usize },
     #[error("a frame has {FRAME} samples, not {found}")]
     FrameLength { found: usize },
@@ -155,7 +157,13 @@ mod tests {
 
     fn tensor(name: &str, dims: &[i64]) -> Tensor {
         let count = dims.iter().product::<i64>() as usize;
-        Tensor { dims: dims.to_vec(), data_type: FLOAT, name: name.into(), raw_data: vec![0; 4 * count], ..Tensor::default() }
+        Tensor {
+            dims: dims.to_vec(),
+            data_type: FLOAT,
+            name: name.into(),
+            raw_data: vec![0; 4 * count],
+            ..Tensor::default()
+        }
     }
 
     /// A model of zeros, after `change`.

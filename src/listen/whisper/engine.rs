@@ -1,7 +1,5 @@
 //! whisper.cpp itself: the model, its settings and what is read out of its result. Lives on the recogniser's thread.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,9 +10,6 @@ use super::{Control, HearError, MOST_TOKENS, WhisperError};
 use crate::config::ListenConfig;
 use crate::listen::reject::{Doubt, judge};
 use crate::listen::{Heard, RATE, Utterance};
-
-/// First bytes of a model file: "ggml" as a little-endian number.
-const MAGIC: [u8; 4] = *b"lmgg";
 
 /// Positions of the audio encoder that are computed, of 1500; 50 a second. 512 costs a quarter of 1500 and hears as
 /// well (word error rate .035 both, tiny.en); at 384 it rose to .123.
@@ -45,7 +40,7 @@ impl Engine {
     ) -> Result<Self, WhisperError> {
         // Without whisper-rs's log features the hooks swallow what whisper.cpp would print to stderr.
         whisper_rs::install_logging_hooks();
-        check_file(path)?;
+        super::file::check_whole(path)?;
         let no_model = |why: String| WhisperError::NoModel { path: path.to_owned(), why };
         let context = WhisperContext::new_with_params(path, WhisperContextParameters::default())
             .map_err(|error| no_model(error.to_string()))?;
@@ -89,8 +84,7 @@ impl Engine {
             }
         }
         let count = f32::from(tokens.max(1));
-        let doubt =
-            Doubt { mean_log_probability: logs / count, no_speech, english_only: self.english_only };
+        let doubt = Doubt { mean_log_probability: logs / count, no_speech, english_only: self.english_only };
         Ok(Transcript { text: text.trim().to_owned(), doubt, confidence: sum / count })
     }
 }
@@ -133,17 +127,6 @@ fn audio_context(samples: usize, most: i32) -> i32 {
         u32::try_from(positions.next_multiple_of(64)).unwrap_or(u32::MAX)
     };
     i32::try_from(positions).unwrap_or(i32::MAX).min(most)
-}
-
-fn check_file(path: &Path) -> Result<(), WhisperError> {
-    let unreadable = |source| WhisperError::Unreadable { path: path.to_owned(), source };
-    let mut magic = Vec::with_capacity(MAGIC.len());
-    File::open(path).map_err(unreadable)?.take(4).read_to_end(&mut magic).map_err(unreadable)?;
-    if magic != MAGIC {
-        let why = "it does not begin as such a file does".into();
-        return Err(WhisperError::NoModel { path: path.to_owned(), why });
-    }
-    Ok(())
 }
 
 fn check_languages(
