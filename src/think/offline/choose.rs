@@ -165,7 +165,7 @@ fn by_tense(sentence: &Sentence, likeness: &Likeness, past: bool, past_time: boo
     if nearest == Kind::Me {
         return Kind::Me;
     }
-    if past && sentence.sight() && !sentence.speech() {
+    if past && (sentence.sight() || sentence.visit()) && (!sentence.speech() || sentence.begins(&["tell me"])) {
         return Kind::Seen;
     }
     if past && sentence.speech() && !sentence.sight() && nearest != Kind::Taught {
@@ -174,7 +174,8 @@ fn by_tense(sentence: &Sentence, likeness: &Likeness, past: bool, past_time: boo
     match nearest {
         Kind::Camera if past => Kind::Seen,
         Kind::Seen if !past => Kind::Camera,
-        Kind::None if past_time || sentence.personal() => Kind::Any,
+        Kind::None if past_time || sentence.personal() || sentence.names_somebody() => Kind::Any,
+        kind if likeness.to(kind) < LEAST_ALIKE && sentence.names_somebody() => Kind::Any,
         kind if likeness.to(kind) < LEAST_ALIKE && !sentence.personal() => Kind::None,
         kind => kind,
     }

@@ -142,6 +142,8 @@ impl Sentence {
     pub(super) fn gesture(&self) -> Option<Gesture> {
         let wanted = self.begins(&[
             "show",
+            "let me see",
+            "let us see",
             "act",
             "pretend",
             "make",
@@ -185,6 +187,9 @@ impl Sentence {
             return Some(Gesture::Shake);
         }
         let verb = matches!(self.word(0), "nod" | "dance" | "cheer" | "smile");
+        if (wanted || verb) && self.has(&["dance", "dancing"]) {
+            return Some(Gesture::Dance);
+        }
         if wanted || verb || alone {
             if let Some(gesture) = self.words.iter().find_map(|word| named(word)) {
                 return Some(gesture);
@@ -216,7 +221,7 @@ impl Sentence {
             "i want you to look",
         ]);
         let tells = self.has(&["tell", "say", "what", "who", "describe", "see", "anything", "anybody"])
-            || self.word(1) == "around";
+            || self.begins(&["look around"]);
         if !verb || tells {
             return None;
         }
@@ -395,6 +400,36 @@ impl Sentence {
             "be quiet",
             "be silent",
         ]) || self.says(&["weather tomorrow", "weather like", "the weather"]) && !self.past() && !self.personal()
+    }
+
+    /// Whether it is about people who came and went, which eyes notice.
+    pub(super) fn visit(&self) -> bool {
+        self.says(&[
+            "was here",
+            "were here",
+            "was there anybody",
+            "was there anyone",
+            "come by",
+            "came by",
+            "come in",
+            "came in",
+        ]) || self.says(&[
+            "walk by",
+            "walk past",
+            "walked by",
+            "walked past",
+            "drop by",
+            "dropped by",
+            "was in the room",
+        ])
+    }
+
+    /// Whether it asks for somebody or something by a name that only this household knows, as in "Who is Peter?".
+    pub(super) fn names_somebody(&self) -> bool {
+        let who = self.begins(&["who is", "whos", "who was"])
+            && self.words.len() <= 3
+            && !self.has(&["there", "here", "that", "this"]);
+        who || self.says(&["the name of", "the next"]) && !self.has(&["capital", "world", "country", "planet"])
     }
 
     /// Whether it is about words that were exchanged.
