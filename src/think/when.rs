@@ -47,9 +47,7 @@ pub fn resolve(words: &str, now: &Zoned) -> When {
     let tokens = tokens(words);
     let reader = Reader { tokens: &tokens, now };
     // The words are already known to be a time, so a bare "Monday" or "8 pm" will do, if they are nothing else.
-    let bare = || {
-        reader.weekday(0).or_else(|| reader.clock(0, AT)).filter(|(_, length)| *length == tokens.len())
-    };
+    let bare = || reader.weekday(0).or_else(|| reader.clock(0, AT)).filter(|(_, length)| *length == tokens.len());
     (0..tokens.len()).find_map(|place| reader.expression(place)).or_else(bare).map_or(When::Unknown, |(when, _)| when)
 }
 
@@ -159,7 +157,8 @@ impl Reader<'_> {
         let surely_past = matches!(first, "yesterday" | "last" | "since" | "while" | "just" | "during")
             || matches!(last, "ago" | "yesterday")
             || self.phrase(place, "the day before yesterday").is_some()
-            || (place..place + length).any(|at| matches!(self.word(at), "last" | "past" | "yesterday" | "gone" | "away"));
+            || (place..place + length)
+                .any(|at| matches!(self.word(at), "last" | "past" | "yesterday" | "gone" | "away"));
         let surely_when =
             surely_past || matches!(first, "today" | "this" | "tonight" | "earlier" | "so" | "all" | "the" | "when");
         (surely_past || self.asks_about_past()) && (surely_when || !self.inside_a_topic(place))
@@ -167,12 +166,37 @@ impl Reader<'_> {
 
     fn asks_about_past(&self) -> bool {
         const PAST: [&str; 27] = [
-            "did", "was", "were", "had", "has", "saw", "seen", "been", "said", "told", "talked", "spoke", "asked",
-            "answered", "mentioned", "happened", "came", "went", "gave", "ate", "put", "heard", "noticed", "didnt",
-            "wanted", "remember", "wasnt",
+            "did",
+            "was",
+            "were",
+            "had",
+            "has",
+            "saw",
+            "seen",
+            "been",
+            "said",
+            "told",
+            "talked",
+            "spoke",
+            "asked",
+            "answered",
+            "mentioned",
+            "happened",
+            "came",
+            "went",
+            "gave",
+            "ate",
+            "put",
+            "heard",
+            "noticed",
+            "didnt",
+            "wanted",
+            "remember",
+            "wasnt",
         ];
         (0..self.tokens.len()).any(|place| {
-            PAST.contains(&self.word(place)) || self.any(place, &["have you", "have we", "have i", "have they"]).is_some()
+            PAST.contains(&self.word(place))
+                || self.any(place, &["have you", "have we", "have i", "have they"]).is_some()
         })
     }
 
@@ -184,15 +208,39 @@ impl Reader<'_> {
 
     fn away(&self, place: usize) -> Read {
         const AWAY: [&str; 14] = [
-            "while i was", "while we were", "when i was away", "when i was gone", "when i was out", "when i was not here",
-            "when i wasnt here", "when we were away", "when we were out", "during my absence", "in my absence",
-            "since i left", "since we left", "since i was gone",
+            "while i was",
+            "while we were",
+            "when i was away",
+            "when i was gone",
+            "when i was out",
+            "when i was not here",
+            "when i wasnt here",
+            "when we were away",
+            "when we were out",
+            "during my absence",
+            "in my absence",
+            "since i left",
+            "since we left",
+            "since i was gone",
         ];
         let length = self.any(place, &AWAY)?;
         let opener = matches!(self.word(place), "while");
         let state: &[&str] = &[
-            "away", "gone", "out", "at work", "not here", "not there", "sleeping", "asleep", "on holiday", "shopping",
-            "at school", "in the office", "at the office", "in town", "travelling",
+            "away",
+            "gone",
+            "out",
+            "at work",
+            "not here",
+            "not there",
+            "sleeping",
+            "asleep",
+            "on holiday",
+            "shopping",
+            "at school",
+            "in the office",
+            "at the office",
+            "in town",
+            "travelling",
         ];
         match (opener, self.any(place + length, state)) {
             (true, Some(more)) => Some((When::WhileAway, length + more)),
@@ -205,8 +253,10 @@ impl Reader<'_> {
         if self.word(place) != "since" {
             return None;
         }
-        let (when, length) =
-            self.day(place + 1).or_else(|| self.weekday(place + 1)).or_else(|| self.clock(place + 1, SignedDuration::ZERO))?;
+        let (when, length) = self
+            .day(place + 1)
+            .or_else(|| self.weekday(place + 1))
+            .or_else(|| self.clock(place + 1, SignedDuration::ZERO))?;
         match when {
             When::Range(range) => Some((self.range(range.from, self.now.timestamp()), length + 1)),
             other => Some((other, length + 1)),
@@ -217,7 +267,8 @@ impl Reader<'_> {
         if let Some(length) = self.any(place, &["just now", "a moment ago", "a minute ago", "a second ago"]) {
             return Some((self.back(MOMENT), length));
         }
-        if let Some(length) = self.any(place, &["a few minutes ago", "some minutes ago", "a few moments ago", "a couple of minutes ago"])
+        if let Some(length) =
+            self.any(place, &["a few minutes ago", "some minutes ago", "a few moments ago", "a couple of minutes ago"])
         {
             return Some((self.back(FEW_MINUTES), length));
         }
@@ -438,10 +489,15 @@ impl Reader<'_> {
         let said = suffix.or_else(|| Half::read(self.word(at + oclock)));
         let (half, more) = match said {
             Some(half) => (Some(half), oclock + usize::from(suffix.is_none())),
-            None => match self.any(at + oclock, &["in the morning", "in the afternoon", "in the evening", "a m", "p m"]) {
-                Some(length) => (Some(Half::of_part(self.word(at + oclock + length - 1), self.word(at + oclock))), oclock + length),
-                None => (None, oclock),
-            },
+            None => {
+                match self.any(at + oclock, &["in the morning", "in the afternoon", "in the evening", "a m", "p m"]) {
+                    Some(length) => (
+                        Some(Half::of_part(self.word(at + oclock + length - 1), self.word(at + oclock))),
+                        oclock + length,
+                    ),
+                    None => (None, oclock),
+                }
+            }
         };
         let hours = match half {
             Some(Half::Morning) => vec![hour % 12],
@@ -570,9 +626,8 @@ fn clock_figures(word: &str, minute: i8) -> Option<(i8, i8, Option<Half>)> {
 
 /// A number up to sixty in words, or any in figures.
 fn number(word: &str) -> Option<i64> {
-    const WORDS: [&str; 13] = [
-        "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    ];
+    const WORDS: [&str; 13] =
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
     if let Some(place) = WORDS.iter().position(|known| *known == word) {
         return i64::try_from(place).ok();
     }

@@ -123,7 +123,8 @@ fn score(brain: &OfflineBrain, questions: &[Question]) -> Score {
         score.whole += whole;
         score.all += all;
     }
-    score.table += &format!("  {:<9} {:>3} of {:>3}, with its argument {:>3}\n", "all", score.right, score.all, score.whole);
+    score.table +=
+        &format!("  {:<9} {:>3} of {:>3}, with its argument {:>3}\n", "all", score.right, score.all, score.whole);
     score
 }
 
@@ -142,13 +143,14 @@ fn held_out_questions_come_to_the_right_tool() {
     let score = score(brain, &questions("tools_held.toml"));
     eprintln!("held-out questions:\n{}  {} misses", score.table, score.all - score.right);
     assert!(score.right as f64 >= HELD * score.all as f64, "{} of {}", score.right, score.all);
-    assert!(score.tool_for_none as f64 <= 0.1 * score.all as f64, "{} needless tools", score.tool_for_none);
+    assert!(score.tool_for_none <= 1, "{} needless tools", score.tool_for_none);
 }
 
 #[test]
 fn no_question_is_asked_twice_and_none_is_an_example() {
     let plain = |text: &str| {
-        let kept: String = text.to_lowercase().chars().filter(|letter| letter.is_alphanumeric() || *letter == ' ').collect();
+        let kept: String =
+            text.to_lowercase().chars().filter(|letter| letter.is_alphanumeric() || *letter == ' ').collect();
         kept
     };
     let file = std::fs::read_to_string(root().join("src/think/offline/examples.toml")).expect("a committed file");

@@ -103,11 +103,19 @@ impl BertEmbedder {
             ));
         }
         // The pooler on top of the encoder is not used by either pooling.
-        let tensors =
-            weights::read(&files.weights, &["pooler.", "bert.pooler.", "cls."]).map_err(|why| load_error(&files.weights, why))?;
+        let tensors = weights::read(&files.weights, &["pooler.", "bert.pooler.", "cls."])
+            .map_err(|why| load_error(&files.weights, why))?;
         let model = BertModel::load(VarBuilder::from_tensors(tensors, DType::F32, &Device::Cpu), &config)
             .map_err(|error| load_error(&files.weights, error.to_string()))?;
-        Ok(Self { model, tokenizer, pooling, question_prefix: question_prefix.to_owned(), normalise, padding_id, identity })
+        Ok(Self {
+            model,
+            tokenizer,
+            pooling,
+            question_prefix: question_prefix.to_owned(),
+            normalise,
+            padding_id,
+            identity,
+        })
     }
 
     /// Vectors of `texts`, in their order, a bounded number of tokens at a time.
@@ -179,7 +187,9 @@ impl BertEmbedder {
         }
         let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
         if !length.is_finite() || length <= f32::EPSILON {
-            return Err(EmbedError::Run { why: format!("a vector has the length {length}; the weights may be broken") });
+            return Err(EmbedError::Run {
+                why: format!("a vector has the length {length}; the weights may be broken"),
+            });
         }
         if self.normalise {
             for number in &mut vector {

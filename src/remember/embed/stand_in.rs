@@ -77,9 +77,9 @@ fn vector(text: &str) -> Result<Vec<f32>, EmbedError> {
 /// Adds `weight` at the place that the hash of `key` chooses, with the sign that it chooses.
 fn add(sums: &mut [f32], key: &[u8], weight: f32) {
     // FNV-1a, 64 bits (offset basis and prime from its specification): stable over versions and machines.
-    let hash = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = key
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3));
     let sign = if hash >> 63 == 0 { 1.0 } else { -1.0 };
     let length = sums.len() as u64;
     if let Some(sum) = usize::try_from(hash % length).ok().and_then(|place| sums.get_mut(place)) {

@@ -64,7 +64,9 @@ fn found(memories: &[Remembered], asked: &Asked<'_>) -> String {
     let sentences = told
         .iter()
         .enumerate()
-        .filter(|(place, memory)| *place == 0 || (lead - score(memory) <= NEARLY_AS_GOOD && !is_question(&memory.exchange)))
+        .filter(|(place, memory)| {
+            *place == 0 || (lead - score(memory) <= NEARLY_AS_GOOD && !is_question(&memory.exchange))
+        })
         .take(TOLD)
         .map(|(_, memory)| tell(memory, asked));
     sentences.collect::<Vec<_>>().join(" ")
@@ -117,7 +119,8 @@ fn sampled(memories: &[Remembered], of: usize, asked: &Asked<'_>) -> String {
         (None, _) => "we talked about several things:".to_owned(),
     };
     let items = memories.iter().take(LISTED).map(|memory| {
-        let at = if memory.just_said { "a moment ago".to_owned() } else { told_time(memory.exchange.said_at, asked.now) };
+        let at =
+            if memory.just_said { "a moment ago".to_owned() } else { told_time(memory.exchange.said_at, asked.now) };
         capitalised(&format!("{at} {}", said(&memory.exchange, asked)))
     });
     let listed = items.collect::<Vec<_>>().join(" ");

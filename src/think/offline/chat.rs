@@ -74,7 +74,14 @@ impl Sentences {
         let begins = |phrases: &[&str]| phrases.iter().any(|phrase| joined.starts_with(&format!(" {phrase} ")));
         let kind = if says(&["good night", "sleep well"]) {
             &self.good_night
-        } else if says(&["how are you", "how do you feel", "how are things", "whats up", "how is it going", "hows it going"]) {
+        } else if says(&[
+            "how are you",
+            "how do you feel",
+            "how are things",
+            "whats up",
+            "how is it going",
+            "hows it going",
+        ]) {
             &self.how_are_you
         } else if says(&["who are you", "your name", "whats your name"]) {
             &self.who_are_you
@@ -82,11 +89,38 @@ impl Sentences {
             &self.thanks
         } else if says(&["bye", "goodbye", "see you", "so long"]) {
             &self.goodbye
-        } else if begins(&["well done", "nice to", "good to see", "i love you", "i like you", "you are", "youre", "you did", "good robot"]) {
+        } else if begins(&[
+            "well done",
+            "nice to",
+            "good to see",
+            "i love you",
+            "i like you",
+            "you are",
+            "youre",
+            "you did",
+            "good robot",
+        ]) {
             &self.pleased
-        } else if begins(&["hello", "hi", "hey", "good morning", "good evening", "good afternoon", "good day"]) && all.len() <= 4 {
+        } else if begins(&["hello", "hi", "hey", "good morning", "good evening", "good afternoon", "good day"])
+            && all.len() <= 4
+        {
             self.greeting(now)
-        } else if begins(&["stop", "be quiet", "quiet", "never mind", "okay never mind", "forget it", "yes", "no", "okay", "ok", "all right", "sure", "great", "fine"]) && all.len() <= 4
+        } else if begins(&[
+            "stop",
+            "be quiet",
+            "quiet",
+            "never mind",
+            "okay never mind",
+            "forget it",
+            "yes",
+            "no",
+            "okay",
+            "ok",
+            "all right",
+            "sure",
+            "great",
+            "fine",
+        ]) && all.len() <= 4
             || begins(&["that is", "thats", "how nice", "how funny"]) && all.len() <= 4
         {
             &self.all_right

@@ -111,37 +111,71 @@ const UNNAMED_GESTURE: Gesture = Gesture::Curious;
 /// "What time is it?" is answered from the clock.
 pub(super) fn is_clock_question(sentence: &Sentence) -> bool {
     sentence.begins(&[
-        "what time is it", "whats the time", "what is the time", "what day is it", "what date is it", "whats the date",
-        "what is the date", "what day is today", "which day is it", "which day is today", "what is today", "can you tell me the time", "do you know what time it is", "do you know the time", "tell me the time", "how late is it",
+        "what time is it",
+        "whats the time",
+        "what is the time",
+        "what day is it",
+        "what date is it",
+        "whats the date",
+        "what is the date",
+        "what day is today",
+        "which day is it",
+        "which day is today",
+        "what is today",
+        "can you tell me the time",
+        "do you know what time it is",
+        "do you know the time",
+        "tell me the time",
+        "how late is it",
     ])
 }
 
 fn corrected(sentence: &Sentence, likeness: &Likeness, past_time: bool) -> Kind {
-    let first_person = sentence.has(&["i", "me", "my", "we", "us", "im", "each", "talking", "speaking"]);
-    let movable = sentence.has(&["move", "trick", "antennas", "feel", "feeling", "emotion", "emotions", "gesture"]);
+    let past = sentence.past() || past_time;
+    if sentence.beyond() && !(past && (sentence.sight() || sentence.speech())) {
+        return Kind::None;
+    }
+    if sentence.glance() && !past {
+        return Kind::Camera;
+    }
+    if sentence.says(&["seen me before", "see me before", "met before", "met me"]) {
+        return Kind::Me;
+    }
+    if sentence.about_itself() {
+        return Kind::Taught;
+    }
+    by_tense(sentence, likeness, past, past_time)
+}
+
+/// The nearest kind that the words allow, with eyes and ears sorted into then and now.
+fn by_tense(sentence: &Sentence, likeness: &Likeness, past: bool, past_time: bool) -> Kind {
+    let speaker =
+        sentence.has(&["i", "me", "im", "each", "talking", "speaking"]) || sentence.says(&["my name", "my face"]);
+    let movable = sentence.has(&["move", "trick", "antennas", "emotion", "emotions", "gesture"]);
+    let looking = sentence.sight() || sentence.now();
     let nearest = likeness.nearest(|kind| match kind {
-        Kind::Me => first_person,
+        Kind::Me => speaker,
         Kind::Move => movable,
+        Kind::Seen => past || looking,
         _ => true,
     });
-    let past = sentence.past() || past_time;
     if sentence.now() && matches!(nearest, Kind::Seen | Kind::Camera) {
         return Kind::Camera;
     }
-    if nearest == Kind::Me || sentence.says(&["seen me before", "see me before", "met before", "met me"]) {
+    if nearest == Kind::Me {
         return Kind::Me;
     }
-    if past && sentence.sight() && !sentence.speech() {
+    if past && (sentence.sight() || sentence.visit()) && (!sentence.speech() || sentence.begins(&["tell me"])) {
         return Kind::Seen;
     }
-    if past && sentence.speech() && !sentence.sight() && matches!(nearest, Kind::Any | Kind::None | Kind::Seen) {
+    if past && sentence.speech() && !sentence.sight() && nearest != Kind::Taught {
         return Kind::Said;
     }
     match nearest {
         Kind::Camera if past => Kind::Seen,
         Kind::Seen if !past => Kind::Camera,
-        Kind::None if past_time => Kind::Any,
-        Kind::None if sentence.personal() && likeness.to(Kind::Any) >= LEAST_ALIKE => Kind::Any,
+        Kind::None if past_time || sentence.personal() || sentence.names_somebody() => Kind::Any,
+        kind if likeness.to(kind) < LEAST_ALIKE && sentence.names_somebody() => Kind::Any,
         kind if likeness.to(kind) < LEAST_ALIKE && !sentence.personal() => Kind::None,
         kind => kind,
     }

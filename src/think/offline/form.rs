@@ -36,21 +36,28 @@ const GREETINGS: [[&str; 2]; 4] = [["good", "morning"], ["good", "evening"], ["g
 /// Words that open a question.
 const QUESTION_OPENERS: [&str; 49] = [
     "what", "whats", "who", "whos", "whose", "whom", "where", "wheres", "when", "whens", "why", "which", "how", "hows",
-    "did", "do", "does", "have", "has", "had", "is", "are", "was", "were", "am", "can", "could", "will", "would", "shall",
-    "should", "may", "might", "must", "didnt", "dont", "doesnt", "havent", "hasnt", "isnt", "arent", "wasnt", "werent",
-    "cant", "couldnt", "wont", "wouldnt", "anything", "anybody",
+    "did", "do", "does", "have", "has", "had", "is", "are", "was", "were", "am", "can", "could", "will", "would",
+    "shall", "should", "may", "might", "must", "didnt", "dont", "doesnt", "havent", "hasnt", "isnt", "arent", "wasnt",
+    "werent", "cant", "couldnt", "wont", "wouldnt", "anything", "anybody",
 ];
 
 /// Words that open a request for something that a tool can do.
 const REQUEST_OPENERS: [&str; 32] = [
     "tell", "remind", "repeat", "show", "look", "take", "describe", "turn", "nod", "shake", "dance", "act", "pretend",
-    "make", "do", "be", "move", "face", "try", "give", "search", "find", "recall", "say", "watch", "smile", "cheer", "lets",
-    "let", "check", "see", "have",
+    "make", "do", "be", "move", "face", "try", "give", "search", "find", "recall", "say", "watch", "smile", "cheer",
+    "lets", "let", "check", "see", "have",
 ];
 
 /// How a sentence begins that asks although it begins with "I".
 const POLITE: [&str; 9] = [
-    "i want you to", "i want to know", "i would like", "id like", "i wonder", "i would love", "i need you to", "you should",
+    "i want you to",
+    "i want to know",
+    "i would like",
+    "id like",
+    "i wonder",
+    "i would love",
+    "i need you to",
+    "you should",
     "tell me",
 ];
 
@@ -107,7 +114,16 @@ impl Sentence {
         let first = self.word(0);
         // "Look, I have no time", "Do not forget …" and "Remember that …" open like requests.
         let told = (first == "look" && matches!(self.word(1), "i" | "im" | "we" | "my"))
-            || self.begins(&["do not", "dont forget", "dont", "have a nice", "have a good", "have fun", "make sure", "see you"])
+            || self.begins(&[
+                "do not",
+                "dont forget",
+                "dont",
+                "have a nice",
+                "have a good",
+                "have fun",
+                "make sure",
+                "see you",
+            ])
             || self.says(&["do not forget"]);
         let asks = self.marked
             || QUESTION_OPENERS.contains(&first)
@@ -125,8 +141,28 @@ impl Sentence {
     /// The gesture that is asked for by name. A direction counts as a gesture only where nothing is to be told about it.
     pub(super) fn gesture(&self) -> Option<Gesture> {
         let wanted = self.begins(&[
-            "show", "act", "pretend", "make", "do", "be", "give", "can you", "could you", "would you", "will you", "look",
-            "try", "play", "lets", "let us", "i want you to", "you should", "express", "you can",
+            "show",
+            "let me see",
+            "let us see",
+            "act",
+            "pretend",
+            "make",
+            "do",
+            "be",
+            "give",
+            "can you",
+            "could you",
+            "would you",
+            "will you",
+            "look",
+            "try",
+            "play",
+            "lets",
+            "let us",
+            "i want you to",
+            "you should",
+            "express",
+            "you can",
         ]);
         if self.asks_in_turn() {
             return None;
@@ -145,10 +181,15 @@ impl Sentence {
         if self.says(&["yes with your head"]) {
             return Some(Gesture::Nod);
         }
-        if self.says(&["no with your head", "shake your head", "shake it", "head shake"]) || (self.word(0) == "shake" && self.words.len() == 1) {
+        if self.says(&["no with your head", "shake your head", "shake it", "head shake"])
+            || (self.word(0) == "shake" && self.words.len() == 1)
+        {
             return Some(Gesture::Shake);
         }
         let verb = matches!(self.word(0), "nod" | "dance" | "cheer" | "smile");
+        if (wanted || verb) && self.has(&["dance", "dancing"]) {
+            return Some(Gesture::Dance);
+        }
         if wanted || verb || alone {
             if let Some(gesture) = self.words.iter().find_map(|word| named(word)) {
                 return Some(gesture);
@@ -160,18 +201,27 @@ impl Sentence {
     /// Questions about a feeling ("Are you happy?", "Do you like to dance?") are no wish to see it.
     fn asks_in_turn(&self) -> bool {
         self.begins(&[
-            "are you", "were you", "am i", "is", "do you", "do i", "did", "have you", "what", "who", "why", "when", "where", "how", "which",
-            "i am", "im", "he", "she", "we", "my", "you are", "youre", "do not",
+            "are you", "were you", "am i", "is", "do you", "do i", "did", "have you", "what", "who", "why", "when",
+            "where", "how", "which", "i am", "im", "he", "she", "we", "my", "you are", "youre", "do not",
         ])
     }
 
     /// "Turn to the left", "Look right": the head turns, and nothing is to be told.
     fn turn(&self) -> Option<Gesture> {
         let verb = self.begins(&[
-            "look", "turn", "face", "move your head", "can you look", "can you turn", "could you look", "could you turn",
-            "you can look", "i want you to look",
+            "look",
+            "turn",
+            "face",
+            "move your head",
+            "can you look",
+            "can you turn",
+            "could you look",
+            "could you turn",
+            "you can look",
+            "i want you to look",
         ]);
-        let tells = self.has(&["tell", "say", "what", "who", "describe", "see", "anything", "anybody"]) || self.word(1) == "around";
+        let tells = self.has(&["tell", "say", "what", "who", "describe", "see", "anything", "anybody"])
+            || self.begins(&["look around"]);
         if !verb || tells {
             return None;
         }
@@ -181,7 +231,8 @@ impl Sentence {
         if self.has(&["right"]) {
             return Some(Gesture::LookRight);
         }
-        let ahead = self.has(&["ahead", "straight", "forward", "forwards"]) || self.says(&["at me again", "back to me", "at me", "to me"]);
+        let ahead = self.has(&["ahead", "straight", "forward", "forwards"])
+            || self.says(&["at me again", "back to me", "at me", "to me"]);
         ahead.then_some(Gesture::LookAhead)
     }
 
@@ -204,7 +255,25 @@ impl Sentence {
 
     /// Whether it is about what happened before.
     pub(super) fn past(&self) -> bool {
-        self.has(&["did", "was", "were", "had", "saw", "seen", "didnt", "wasnt", "been", "before", "earlier", "happened", "ever"])
+        self.has(&[
+            "did",
+            "was",
+            "were",
+            "had",
+            "saw",
+            "seen",
+            "didnt",
+            "wasnt",
+            "been",
+            "before",
+            "earlier",
+            "happened",
+            "ever",
+            "told",
+            "said",
+            "talked",
+            "mentioned",
+        ])
     }
 
     /// Whether it is about this moment.
@@ -214,20 +283,186 @@ impl Sentence {
 
     /// Whether it is about eyes.
     pub(super) fn sight(&self) -> bool {
-        self.has(&["see", "saw", "seen", "notice", "noticed", "spot", "spotted", "watch", "watched", "observe", "observed"])
+        self.has(&[
+            "see", "saw", "seen", "notice", "noticed", "spot", "spotted", "watch", "watched", "observe", "observed",
+        ])
+    }
+
+    /// Whether it wants a picture taken.
+    pub(super) fn glance(&self) -> bool {
+        self.says(&["take a look", "have a look", "take a photo", "take a picture", "take another look", "look around"])
+            || self.says(&["am i wearing", "am i holding", "am i doing", "in my hand", "in my hands"])
+    }
+
+    /// Whether it is about the robot's own make: its parts, or how it does what it does.
+    pub(super) fn about_itself(&self) -> bool {
+        const PARTS: [&str; 30] = [
+            "qdrant",
+            "vector",
+            "vectors",
+            "embedding",
+            "embeddings",
+            "database",
+            "databases",
+            "semantic",
+            "snapshot",
+            "shard",
+            "shards",
+            "processor",
+            "motor",
+            "motors",
+            "antenna",
+            "antennas",
+            "microphone",
+            "microphones",
+            "sensors",
+            "battery",
+            "software",
+            "computer",
+            "internet",
+            "offline",
+            "cloud",
+            "data",
+            "private",
+            "privacy",
+            "reachy",
+            "model",
+        ];
+        let how = self.begins(&[
+            "how do you",
+            "how does your",
+            "how did you learn",
+            "how much do you",
+            "how long do you",
+            "how much can you",
+            "what are you for",
+        ]) && !self.has(&["say", "spell", "pronounce", "translate", "feel", "like", "me", "my"])
+            && !self.says(&["how do you do"]);
+        let parts = self.has(&PARTS) && !self.personal() && !self.past();
+        how || parts
+            || self.says(&["your memory", "your memories", "made you", "built you", "are you made", "you made of"])
+            || self.begins(&["what can you do", "what are you able", "what do you do"])
+            || (self.words.len() == 3 && self.begins(&["what are you"]))
+    }
+
+    /// Whether it wants something that no tool can do.
+    pub(super) fn beyond(&self) -> bool {
+        self.begins(&[
+            "tell me a",
+            "tell me something",
+            "tell us a",
+            "sing",
+            "play",
+            "set",
+            "translate",
+            "turn on",
+            "turn off",
+            "turn the light",
+            "turn the music",
+            "switch",
+            "call",
+            "order",
+            "open",
+            "close",
+            "calculate",
+            "write",
+            "spell",
+            "read",
+            "count",
+            "why is",
+            "why are",
+            "why does",
+            "why do",
+            "how do i",
+            "how can i",
+            "how do you say",
+            "how do you spell",
+            "how do you pronounce",
+            "how much is",
+            "will it",
+            "who are you",
+            "whats your name",
+            "what is your name",
+            "can you help",
+            "do you like",
+            "do you love",
+            "do you want",
+            "are you happy",
+            "are you sad",
+            "are you tired",
+            "how are you",
+            "how do you feel",
+            "who wrote",
+            "who invented",
+            "who discovered",
+            "who painted",
+            "who composed",
+            "be quiet",
+            "be silent",
+        ]) || self.says(&["weather tomorrow", "weather like", "the weather"]) && !self.past() && !self.personal()
+    }
+
+    /// Whether it is about people who came and went, which eyes notice.
+    pub(super) fn visit(&self) -> bool {
+        self.says(&[
+            "was here",
+            "were here",
+            "was there anybody",
+            "was there anyone",
+            "come by",
+            "came by",
+            "come in",
+            "came in",
+        ]) || self.says(&[
+            "walk by",
+            "walk past",
+            "walked by",
+            "walked past",
+            "drop by",
+            "dropped by",
+            "was in the room",
+        ])
+    }
+
+    /// Whether it asks for somebody or something by a name that only this household knows, as in "Who is Peter?".
+    pub(super) fn names_somebody(&self) -> bool {
+        let who = self.begins(&["who is", "whos", "who was"])
+            && self.words.len() <= 3
+            && !self.has(&["there", "here", "that", "this"]);
+        who || self.says(&["the name of", "the next"]) && !self.has(&["capital", "world", "country", "planet"])
     }
 
     /// Whether it is about words that were exchanged.
     pub(super) fn speech(&self) -> bool {
         self.has(&[
-            "say", "said", "tell", "told", "talk", "talked", "talking", "speak", "spoke", "spoken", "mention", "mentioned",
-            "conversation", "discuss", "discussed", "recommend", "saying", "answer", "answered", "ask", "asked",
+            "say",
+            "said",
+            "tell",
+            "told",
+            "talk",
+            "talked",
+            "talking",
+            "speak",
+            "spoke",
+            "spoken",
+            "mention",
+            "mentioned",
+            "conversation",
+            "discuss",
+            "discussed",
+            "recommend",
+            "saying",
+            "answer",
+            "answered",
+            "ask",
+            "asked",
         ])
     }
 
     /// Whether it is about the person or household that speaks.
     pub(super) fn personal(&self) -> bool {
-        self.has(&["my", "mine", "our", "ours", "we", "us"]) || (self.has(&["i"]) && !self.says(&["do i", "can i", "how i"]))
+        self.has(&["my", "mine", "our", "ours", "we", "us"])
+            || (self.has(&["i"]) && !self.says(&["how do i", "how can i", "can i", "should i"]))
     }
 }
 

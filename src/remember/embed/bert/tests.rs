@@ -37,7 +37,8 @@ fn identity(model: &str, dimension: usize) -> Identity {
 }
 
 fn tiny(pooling: Pooling, prefix: &str) -> BertEmbedder {
-    BertEmbedder::load(&files(&fixtures().join("tiny")), pooling, prefix, true, 48, identity("tiny", 32)).expect("loads")
+    BertEmbedder::load(&files(&fixtures().join("tiny")), pooling, prefix, true, 48, identity("tiny", 32))
+        .expect("loads")
 }
 
 fn minilm() -> Option<BertEmbedder> {
