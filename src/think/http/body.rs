@@ -16,6 +16,10 @@ use crate::think::words::ANSWER_NOW;
 /// Low: a tool must be chosen and a memory told in its own words; variety would only add mistakes. Not measured.
 const TEMPERATURE: f64 = 0.2;
 
+/// When an answer was unusable: at the low temperature the same question gets the same answer. Seen with llama.cpp's
+/// "output that does not match the expected format"; the value itself is not measured.
+const SECOND_TEMPERATURE: f64 = 0.8;
+
 /// The options that a server may refuse; a bit each in [`Shape::left_out`].
 pub(super) const OPTIONAL: [&str; 6] = [
     "reasoning_effort",
@@ -35,6 +39,8 @@ pub(super) struct Shape<'a> {
     pub left_out: u8,
     /// Whether the tools are named at all, allowed or not.
     pub with_tools: bool,
+    /// Whether the first answer was unusable.
+    pub again: bool,
     pub zone: &'a TimeZone,
 }
 
@@ -56,7 +62,7 @@ pub(super) fn body(request: &Request, shape: &Shape<'_>) -> Value {
     // LiteRT-LM reads only the second name, older servers only the first.
     body.insert("max_tokens".into(), json!(shape.answer_tokens));
     body.insert("max_completion_tokens".into(), json!(shape.answer_tokens));
-    body.insert("temperature".into(), json!(TEMPERATURE));
+    body.insert("temperature".into(), json!(if shape.again { SECOND_TEMPERATURE } else { TEMPERATURE }));
     body.insert("reasoning_effort".into(), json!("none"));
     body.insert("chat_template_kwargs".into(), json!({ "enable_thinking": false }));
     for (bit, option) in OPTIONAL.iter().enumerate() {
@@ -250,7 +256,8 @@ mod tests {
         let request =
             Request { system: "S".into(), messages: vec![user("x")], tools_allowed: true, now: Timestamp::UNIX_EPOCH };
         let zone = TimeZone::UTC;
-        let shape = |left_out| Shape { model: "m", answer_tokens: 9, left_out, with_tools: true, zone: &zone };
+        let shape =
+            |left_out| Shape { model: "m", answer_tokens: 9, left_out, with_tools: true, again: false, zone: &zone };
         let whole = body(&request, &shape(0));
         let less = body(&request, &shape(0b11));
         assert_eq!(whole["reasoning_effort"], "none");

@@ -170,11 +170,13 @@ impl Gather {
         let call = self.calls.get(known)?;
         let another_id = !id.is_empty() && !call.id.is_empty() && call.id != id;
         let another_name = !name.is_empty() && !call.name.is_empty() && call.name != name;
-        // Some servers repeat the name in every fragment; a second call begins only after the first is whole.
-        let begins_anew = !name.is_empty()
-            && call.has_arguments()
-            && call.is_whole()
-            && (index.is_some() || !id.is_empty() || !arguments.is_null());
+        // Some servers repeat the name in every fragment; a second call begins only after the first is whole, and only
+        // with arguments of its own.
+        let brings_arguments = match arguments {
+            Value::String(text) => !text.trim().is_empty(),
+            other => !other.is_null(),
+        };
+        let begins_anew = !name.is_empty() && brings_arguments && call.has_arguments() && call.is_whole();
         (!another_id && !another_name && !begins_anew).then_some(known)
     }
 }
@@ -250,6 +252,7 @@ mod tests {
             piece(0, "a", "remember", ""),
             piece(0, "a", "remember", "{\"query\""),
             piece(0, "a", "remember", ":\"x\"}"),
+            piece(0, "a", "remember", ""),
         ]);
         assert_eq!(calls, vec![("a".into(), "remember".into(), json!("{\"query\":\"x\"}"))]);
     }

@@ -192,6 +192,7 @@ impl HttpBrain {
                 answer_tokens: self.answer_tokens,
                 left_out,
                 with_tools: !again_without_tools,
+                again: asked_again,
                 zone: &self.zone,
             };
             let body = body::body(request, &shape).to_string();

@@ -14,7 +14,9 @@ async fn an_answer_of_thoughts_only_is_asked_for_once_more_with_thinking_off() {
     let thought = json!({"choices": [{"delta": {"reasoning_content": "The user says hello."}}]});
     let outcome = served(vec![stream(&[thought.clone(), end("stop")]), stream(&[words("Hello."), end("stop")])]).await;
     assert_eq!(outcome.text(), "Hello.");
-    assert_eq!(outcome.server.requests()[1].json()["chat_template_kwargs"]["enable_thinking"], false);
+    let again = outcome.server.requests()[1].json();
+    assert_eq!(again["chat_template_kwargs"]["enable_thinking"], false);
+    assert_eq!(again["temperature"], 0.8, "the same question would get the same answer");
     let outcome = served(vec![stream(&[thought.clone(), end("stop")]), stream(&[thought, end("stop")])]).await;
     assert!(
         matches!(outcome.error(), BrainError::Unusable { why, .. } if why.contains("thought")),

@@ -3,6 +3,7 @@
 mod breaks;
 mod calls;
 mod complaints;
+mod real;
 mod talk;
 
 use jiff::Timestamp;
