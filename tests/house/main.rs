@@ -6,6 +6,7 @@ mod configuring;
 mod conversing;
 mod demo_day;
 mod fetching;
+mod hearing;
 mod living;
 mod local_server;
 mod offline_brain;
