@@ -61,8 +61,7 @@ pub fn judge(text: &str, doubt: &Doubt, config: &ListenConfig) -> Result<(), Rej
     if doubt.english_only && doubt.no_speech > config.max_no_speech {
         return Err(Rejection::NoSpeech { probability: doubt.no_speech, most: config.max_no_speech });
     }
-    // Written so that a mean that is no number is rejected, too.
-    if !(doubt.mean_log_probability >= config.min_log_probability) {
+    if doubt.mean_log_probability.is_nan() || doubt.mean_log_probability < config.min_log_probability {
         return Err(Rejection::Unsure { mean: doubt.mean_log_probability, least: config.min_log_probability });
     }
     match repetition(text) {

@@ -174,7 +174,7 @@ pub fn check(sound: &Sound) -> Result<(), SoundError> {
     if !sound.samples.len().is_multiple_of(usize::from(sound.channels)) {
         return Err(SoundError::Ragged { samples: sound.samples.len(), channels: sound.channels });
     }
-    match sound.samples.iter().enumerate().find(|(_, sample)| !(sample.abs() <= LOUDEST)) {
+    match sound.samples.iter().enumerate().find(|(_, sample)| sample.is_nan() || sample.abs() > LOUDEST) {
         Some((index, &value)) => Err(SoundError::NoSound { index, value }),
         None => Ok(()),
     }

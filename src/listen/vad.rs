@@ -1,8 +1,8 @@
 //! Voice activity: how likely each 32 ms of sound is speech. Silero VAD v5 at 16 kHz, in plain Rust.
 //!
-//! The listening thread owns one [`Vad`] for its stream; it keeps 64 samples of context and the LSTM's state. A
-//! frame goes through the model in about [`MILLIS_A_FRAME`] of one core and touches no file after loading. When it
-//! fails, the stream is deaf and the caller says so.
+//! The listening thread owns one [`Vad`] for its stream; it keeps 64 samples of context and the LSTM's state, and
+//! touches no file after loading. When it fails, the stream is deaf and the caller says so. A frame takes 0.31 ms of
+//! one x86 core in a development build (`tests/house/hearing.rs` prints it); on the robot: not measured.
 //!
 //! The model, from the graph of its ONNX file: 64 samples of context and 512 new ones, 64 more by reflection, a
 //! windowed Fourier transform as a convolution (258 rows of 256, step 128: four columns), its magnitude, four
@@ -16,10 +16,6 @@ pub use weights::VadError;
 use weights::{Convolution, Weights};
 
 use super::FRAME;
-
-/// Processor time of one frame in milliseconds, on one x86 core. See `hearing.rs` in the integration tests, which
-/// prints it; on the robot's cores: not measured.
-pub const MILLIS_A_FRAME: f32 = 0.2;
 
 /// Samples of the frame before that the model sees again.
 const CONTEXT: usize = 64;

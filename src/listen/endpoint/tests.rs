@@ -48,7 +48,8 @@ fn speech_between_silences_is_one_utterance() {
 
 #[test]
 fn the_table_of_probabilities_and_what_they_become() {
-    let cases: [(&str, &[(usize, f32)], usize); 10] = [
+    type Case = (&'static str, &'static [(usize, f32)], usize);
+    let cases: [Case; 10] = [
         ("silence", &[(200, 0.1)], 0),
         ("never over the first gate", &[(200, 0.49)], 0),
         ("a click of one frame", &[(10, 0.0), (1, 0.99), (40, 0.0)], 0),

@@ -17,6 +17,7 @@ const SHORT_CONTEXT: u32 = 512;
 /// Speech up to this long is heard with [`SHORT_CONTEXT`] (10.2 s less a margin of a second), in samples.
 const SHORT_SAMPLES: usize = 9 * RATE as usize;
 /// Positions a second, and positions added after the end of longer speech, as much as the short context leaves.
+/// The words heard beyond nine seconds: not measured.
 const POSITIONS_A_SECOND: usize = 50;
 const MARGIN: usize = 62;
 
