@@ -43,11 +43,15 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum Response {
-    Health { parts: Vec<PartHealth> },
+    Health {
+        parts: Vec<PartHealth>,
+    },
     MemoryStats(Stats),
     MemorySearch(SearchAnswer),
     /// It could not; the sentence says why.
-    CouldNot { why: String },
+    CouldNot {
+        why: String,
+    },
 }
 
 /// A search's answer as commands print it. "Nothing found" is an empty list; "could not look" is
@@ -107,7 +111,11 @@ impl Desk {
         let when = match when.as_deref() {
             None => when::find_in(&question, &now).map(|(when, _)| when),
             Some(words) => match when::resolve(words, &now) {
-                When::Unknown => return Err(format!("`{words}` is no time that I understand; try \"yesterday\" or \"this morning\"")),
+                When::Unknown => {
+                    return Err(format!(
+                        "`{words}` is no time that I understand; try \"yesterday\" or \"this morning\""
+                    ));
+                }
                 known => Some(known),
             },
         };
@@ -129,7 +137,8 @@ impl Desk {
                 })
                 .collect()
         };
-        let empty = SearchAnswer { memories: Vec::new(), by_time_alone: false, searched: None, best_below_gate: None, gate };
+        let empty =
+            SearchAnswer { memories: Vec::new(), by_time_alone: false, searched: None, best_below_gate: None, gate };
         Ok(match recalled {
             Recalled::Found { memories } => SearchAnswer { memories: found(memories), ..empty },
             Recalled::Sampled { memories, of } => {

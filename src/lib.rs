@@ -15,4 +15,5 @@ pub mod listen;
 pub mod models;
 pub mod remember;
 pub mod robot;
+pub mod see;
 pub mod think;

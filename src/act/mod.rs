@@ -24,10 +24,7 @@ use crate::robot::RobotError;
 pub enum ActError {
     /// The thread could not be started: the machine is out of threads or memory.
     #[error("the {part} could not be started: {source}")]
-    NotStarted {
-        part: &'static str,
-        source: std::io::Error,
-    },
+    NotStarted { part: &'static str, source: std::io::Error },
     /// The thread has ended; only a restart of the program brings it back.
     #[error("the {part} has stopped working; restart the robot's service")]
     Gone { part: &'static str },

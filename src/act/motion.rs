@@ -93,10 +93,7 @@ impl Motion {
         std::thread::Builder::new()
             .name("motion".into())
             .spawn(move || move_all(robot.as_ref(), &guard.0))
-            .map_err(|source| ActError::NotStarted {
-                part: "motion",
-                source,
-            })?;
+            .map_err(|source| ActError::NotStarted { part: "motion", source })?;
         Ok(Self { slot, gestures })
     }
 
@@ -110,9 +107,7 @@ impl Motion {
         }
         let (reply, answer) = oneshot::channel();
         self.slot.put((movement, reply))?;
-        answer
-            .await
-            .map_err(|_| ActError::Gone { part: "motion" })?
+        answer.await.map_err(|_| ActError::Gone { part: "motion" })?
     }
 
     /// Forgets the movement that waits; the one that runs goes on to its end.
@@ -131,10 +126,7 @@ impl Drop for Motion {
 fn move_all(robot: &dyn Robot, slot: &Slot) {
     loop {
         let idle = |state: &mut State| state.waiting.is_none() && !state.closed;
-        let mut state = slot
-            .changed
-            .wait_while(slot.state(), idle)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = slot.changed.wait_while(slot.state(), idle).unwrap_or_else(PoisonError::into_inner);
         let Some((movement, reply)) = state.waiting.take() else {
             return;
         };

@@ -46,27 +46,14 @@ pub struct Mouth {
 }
 
 enum Order {
-    Say {
-        turn: TurnId,
-        sentence: String,
-    },
-    Finish {
-        turn: TurnId,
-        reply: oneshot::Sender<Spoken>,
-    },
+    Say { turn: TurnId, sentence: String },
+    Finish { turn: TurnId, reply: oneshot::Sender<Spoken> },
 }
 
 /// An order whose sound is ready.
 enum Ready {
-    Say {
-        turn: TurnId,
-        sentence: String,
-        sound: Result<Option<Sound>, VoiceError>,
-    },
-    Finish {
-        turn: TurnId,
-        reply: oneshot::Sender<Spoken>,
-    },
+    Say { turn: TurnId, sentence: String, sound: Result<Option<Sound>, VoiceError> },
+    Finish { turn: TurnId, reply: oneshot::Sender<Spoken> },
 }
 
 /// Which turns must be silent: all that are less than the number.
@@ -93,10 +80,7 @@ impl Mouth {
         let (ready, sounds) = sync_channel(READY);
         let silence = Silence::default();
         let (of_voice, of_player) = (silence.clone(), silence.clone());
-        let not_started = |source| ActError::NotStarted {
-            part: "mouth",
-            source,
-        };
+        let not_started = |source| ActError::NotStarted { part: "mouth", source };
         std::thread::Builder::new()
             .name("voice".into())
             .spawn(move || synthesise_all(&voice, incoming, &ready, &of_voice))
@@ -105,11 +89,7 @@ impl Mouth {
             .name("mouth".into())
             .spawn(move || play_all(robot.as_ref(), &sounds, &of_player))
             .map_err(not_started)?;
-        Ok(Self {
-            orders,
-            silence,
-            begun: AtomicU64::new(0),
-        })
+        Ok(Self { orders, silence, begun: AtomicU64::new(0) })
     }
 
     /// Hands over the next sentence of `turn`; waits only while the queue is full. After [`Mouth::stop`] the turn's
@@ -118,16 +98,9 @@ impl Mouth {
     /// # Errors
     /// [`ActError::Gone`].
     pub async fn speak(&self, turn: TurnId, sentence: impl Into<String>) -> Result<(), ActError> {
-        self.begun
-            .fetch_max(turn.saturating_add(1), Ordering::AcqRel);
-        let order = Order::Say {
-            turn,
-            sentence: sentence.into(),
-        };
-        self.orders
-            .send(order)
-            .await
-            .map_err(|_| ActError::Gone { part: "mouth" })
+        self.begun.fetch_max(turn.saturating_add(1), Ordering::AcqRel);
+        let order = Order::Say { turn, sentence: sentence.into() };
+        self.orders.send(order).await.map_err(|_| ActError::Gone { part: "mouth" })
     }
 
     /// Waits until all sentences of `turn` that were handed over have been said or left out. A turn that said nothing,
@@ -138,12 +111,7 @@ impl Mouth {
     pub async fn finished(&self, turn: TurnId) -> Result<Spoken, ActError> {
         let (reply, answer) = oneshot::channel();
         let gone = ActError::Gone { part: "mouth" };
-        if self
-            .orders
-            .send(Order::Finish { turn, reply })
-            .await
-            .is_err()
-        {
+        if self.orders.send(Order::Finish { turn, reply }).await.is_err() {
             return Err(gone);
         }
         answer.await.map_err(|_| gone)
@@ -167,27 +135,14 @@ impl Drop for Mouth {
     }
 }
 
-fn synthesise_all(
-    voice: &Voice,
-    mut orders: mpsc::Receiver<Order>,
-    ready: &SyncSender<Ready>,
-    silence: &Silence,
-) {
+fn synthesise_all(voice: &Voice, mut orders: mpsc::Receiver<Order>, ready: &SyncSender<Ready>, silence: &Silence) {
     while let Some(order) = orders.blocking_recv() {
         let made = match order {
             Order::Finish { turn, reply } => Ready::Finish { turn, reply },
             Order::Say { turn, sentence } => {
                 let stop = || silence.covers(turn);
-                let sound = if stop() {
-                    Err(VoiceError::Stopped)
-                } else {
-                    voice.speak(&sentence, &stop)
-                };
-                Ready::Say {
-                    turn,
-                    sentence,
-                    sound,
-                }
+                let sound = if stop() { Err(VoiceError::Stopped) } else { voice.speak(&sentence, &stop) };
+                Ready::Say { turn, sentence, sound }
             }
         };
         if ready.send(made).is_err() {
@@ -201,11 +156,7 @@ fn play_all(robot: &dyn Robot, sounds: &Receiver<Ready>, silence: &Silence) {
     let mut current: Option<(TurnId, Spoken)> = None;
     while let Ok(ready) = sounds.recv() {
         match ready {
-            Ready::Say {
-                turn,
-                sentence,
-                sound,
-            } => {
+            Ready::Say { turn, sentence, sound } => {
                 let spoken = match &mut current {
                     Some((at, spoken)) if *at == turn => spoken,
                     // Whoever does not ask what became of a turn is not told later.
@@ -214,10 +165,7 @@ fn play_all(robot: &dyn Robot, sounds: &Receiver<Ready>, silence: &Silence) {
                 utter(robot, spoken, sentence, sound, &|| silence.covers(turn));
             }
             Ready::Finish { turn, reply } => {
-                let spoken = current
-                    .take_if(|(at, _)| *at == turn)
-                    .map(|(_, spoken)| spoken)
-                    .unwrap_or_default();
+                let spoken = current.take_if(|(at, _)| *at == turn).map(|(_, spoken)| spoken).unwrap_or_default();
                 if reply.send(spoken).is_err() {
                     tracing::debug!(turn, "nobody waits for the end of this turn any more");
                 }
@@ -246,10 +194,7 @@ fn utter(
     };
     let failure = match sound {
         Ok(None) => None,
-        Ok(Some(sound)) => robot
-            .play(&sound, &stop)
-            .err()
-            .map(|error| error.to_string()),
+        Ok(Some(sound)) => robot.play(&sound, &stop).err().map(|error| error.to_string()),
         Err(error) => Some(error.to_string()),
     };
     if let Some(why) = failure {

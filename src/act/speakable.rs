@@ -68,9 +68,7 @@ mod tests {
 
     #[test]
     fn where_no_word_is_left_there_is_nothing_to_say() {
-        for written in [
-            "", "  \n", "***", "…", "<br/>", "😀", "<b></b>", "- -", "\u{0}",
-        ] {
+        for written in ["", "  \n", "***", "…", "<br/>", "😀", "<b></b>", "- -", "\u{0}"] {
             assert_eq!(speakable(written), None, "{written:?}");
         }
     }

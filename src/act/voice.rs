@@ -66,11 +66,7 @@ pub enum Muteness {
 }
 
 fn near_ones(near: &[String]) -> String {
-    if near.is_empty() {
-        String::new()
-    } else {
-        format!("; near it are {}", near.join(", "))
-    }
+    if near.is_empty() { String::new() } else { format!("; near it are {}", near.join(", ")) }
 }
 
 /// Whether there is a voice.
@@ -127,29 +123,21 @@ impl Voice {
     pub fn find(config: &ActConfig) -> VoiceReport {
         match config.voice {
             VoiceKind::None => VoiceReport::Mute(Muteness::Chosen),
-            VoiceKind::EspeakNg => Self::try_out(Espeak::new(
-                "espeak-ng",
-                &config.voice_name,
-                config.words_per_minute,
-            )),
+            VoiceKind::EspeakNg => Self::try_out(Espeak::new("espeak-ng", &config.voice_name, config.words_per_minute)),
         }
     }
 
     /// Tries `espeak` on one short word.
     #[must_use]
     pub fn try_out(espeak: Espeak) -> VoiceReport {
-        let tried = espeak.synthesise("yes", &|| false).and_then(|sound| {
-            match espeak.knows_its_voice()? {
-                true => Ok(sound),
-                false => Err(VoiceError::UnknownVoice {
-                    voice: espeak.voice().to_owned(),
-                }),
-            }
+        let tried = espeak.synthesise("yes", &|| false).and_then(|sound| match espeak.knows_its_voice()? {
+            true => Ok(sound),
+            false => Err(VoiceError::UnknownVoice { voice: espeak.voice().to_owned() }),
         });
         let why = match tried {
-            Ok(sound) if sound.samples.iter().all(|sample| *sample == 0.0) => Muteness::Broken {
-                why: "it gives only silence".into(),
-            },
+            Ok(sound) if sound.samples.iter().all(|sample| *sample == 0.0) => {
+                Muteness::Broken { why: "it gives only silence".into() }
+            }
             Ok(_) => return VoiceReport::Works(Self::from_synthesiser(Arc::new(espeak))),
             Err(VoiceError::ProgramMissing { program }) => Muteness::ProgramMissing { program },
             Err(VoiceError::UnknownVoice { voice }) => {
@@ -157,9 +145,7 @@ impl Voice {
                 let near = near(&voice, &espeak.voices().unwrap_or_default());
                 Muteness::UnknownVoice { voice, near }
             }
-            Err(other) => Muteness::Broken {
-                why: other.to_string(),
-            },
+            Err(other) => Muteness::Broken { why: other.to_string() },
         };
         VoiceReport::Mute(why)
     }
@@ -167,17 +153,13 @@ impl Voice {
     /// A voice that `synthesiser` makes.
     #[must_use]
     pub fn from_synthesiser(synthesiser: Arc<dyn Synthesiser>) -> Self {
-        Self {
-            source: Source::Works(synthesiser),
-        }
+        Self { source: Source::Works(synthesiser) }
     }
 
     /// No voice, and why.
     #[must_use]
     pub fn mute(why: Muteness) -> Self {
-        Self {
-            source: Source::Mute(why),
-        }
+        Self { source: Source::Mute(why) }
     }
 
     /// Why it is mute, if it is.
@@ -194,32 +176,20 @@ impl Voice {
     ///
     /// # Errors
     /// [`VoiceError`]; the next sentence may be tried all the same.
-    pub fn speak(
-        &self,
-        sentence: &str,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Option<Sound>, VoiceError> {
+    pub fn speak(&self, sentence: &str, stop: &dyn Fn() -> bool) -> Result<Option<Sound>, VoiceError> {
         let synthesiser = match &self.source {
             Source::Works(synthesiser) => synthesiser,
             Source::Mute(why) => return Err(why.clone().into()),
         };
-        speakable(sentence)
-            .map(|words| synthesiser.synthesise(&words, stop))
-            .transpose()
+        speakable(sentence).map(|words| synthesiser.synthesise(&words, stop)).transpose()
     }
 }
 
 /// At most five names near `voice`: those of its language, and the one that is spelt most like it.
 fn near(voice: &str, names: &[String]) -> Vec<String> {
-    let language = voice
-        .split(['-', '_', '+'])
-        .next()
-        .unwrap_or(voice)
-        .to_lowercase();
-    let mut near: Vec<String> = closest(voice, names.iter().map(String::as_str))
-        .map(str::to_owned)
-        .into_iter()
-        .collect();
+    let language = voice.split(['-', '_', '+']).next().unwrap_or(voice).to_lowercase();
+    let mut near: Vec<String> =
+        closest(voice, names.iter().map(String::as_str)).map(str::to_owned).into_iter().collect();
     for name in names {
         let same = name.split('-').next() == Some(language.as_str());
         if same && !near.contains(name) && near.len() < 5 {
@@ -235,23 +205,15 @@ mod tests {
 
     #[test]
     fn near_voices_are_of_the_same_language_or_spelt_alike() {
-        let names: Vec<String> = ["de", "el", "en-gb", "en-us", "en-us-nyc", "fr-fr"]
-            .map(str::to_owned)
-            .into();
+        let names: Vec<String> = ["de", "el", "en-gb", "en-us", "en-us-nyc", "fr-fr"].map(str::to_owned).into();
         assert_eq!(near("en-uk", &names), ["en-us", "en-gb", "en-us-nyc"]);
-        assert_eq!(
-            near("EN_US", &names).first().map(String::as_str),
-            Some("en-us")
-        );
+        assert_eq!(near("EN_US", &names).first().map(String::as_str), Some("en-us"));
         assert!(near("klingon", &names).is_empty());
     }
 
     #[test]
     fn a_chosen_silence_says_so_and_no_program_is_run() {
-        let config = ActConfig {
-            voice: VoiceKind::None,
-            ..ActConfig::default()
-        };
+        let config = ActConfig { voice: VoiceKind::None, ..ActConfig::default() };
         let report = Voice::find(&config);
         assert_eq!(report.muteness(), Some(&Muteness::Chosen));
         let refused = report.voice().speak("Hello.", &|| false);
@@ -262,9 +224,6 @@ mod tests {
     fn a_missing_program_is_named_with_what_to_do() {
         let report = Voice::try_out(Espeak::new("no-such-voice-program", "en-us", 160));
         let why = report.muteness().unwrap().to_string();
-        assert!(
-            why.contains("no-such-voice-program") && why.contains("apt install espeak-ng"),
-            "{why}"
-        );
+        assert!(why.contains("no-such-voice-program") && why.contains("apt install espeak-ng"), "{why}");
     }
 }

@@ -62,7 +62,11 @@ async fn play_all(setting: &Setting, day: &Day) -> Result<(), CliError> {
     }
     let named = setting.config_file.as_deref().map(|file| format!(" --config {}", file.display())).unwrap_or_default();
     println!();
-    println!("The day took {:.0} s. Its memory is in {}.", began.elapsed().as_secs_f64(), config.remember.folder.display());
+    println!(
+        "The day took {:.0} s. Its memory is in {}.",
+        began.elapsed().as_secs_f64(),
+        config.remember.folder.display()
+    );
     println!("Ask it yourself: reachy-remembers{named} memory search \"where is the key\"");
     Ok(())
 }
@@ -76,7 +80,9 @@ fn introduce(config: &Config, day: &Day) -> Result<(), CliError> {
         library.text().map(|model| model.in_use),
     ];
     println!("{}", style(&day.title).bold());
-    println!("The robot is simulated: recordings play its microphone, what it says goes through its voice into no speaker,");
+    println!(
+        "The robot is simulated: recordings play its microphone, what it says goes through its voice into no speaker,"
+    );
     println!("and annotations stand in for its camera. Hearing, thinking and remembering are real.");
     for line in in_use {
         println!("  {}", line.map_err(CliError::could_not)?);

@@ -55,7 +55,11 @@ pub async fn run(setting: &Setting, output: Output) -> Result<ExitCode, CliError
 }
 
 fn print(report: &Report) {
-    let service = if report.service { "The service is running and says:" } else { "The service is not running; looked at its parts:" };
+    let service = if report.service {
+        "The service is running and says:"
+    } else {
+        "The service is not running; looked at its parts:"
+    };
     println!("{service}");
     let width = report.parts.iter().map(|part| part.part.len()).max().unwrap_or(0);
     for PartHealth { part, works, what } in &report.parts {
@@ -145,9 +149,16 @@ async fn laptop_line(config: &Config, clock: &Clock) -> Result<String, String> {
     let Some(laptop) = parts::laptop(config, clock.zone().clone()).map_err(|error| error.to_string())? else {
         return Ok("none is named in [think] url; the robot's own offline brain answers".into());
     };
-    let probe = laptop.probe().await.map_err(|error| format!("{error}; the robot's own offline brain answers meanwhile"))?;
+    let probe =
+        laptop.probe().await.map_err(|error| format!("{error}; the robot's own offline brain answers meanwhile"))?;
     let listed = match probe.model_listed {
-        Some(false) => return Err(format!("{} is there, but has no model of that name; it has: {}", laptop.name(), probe.models.join(", "))),
+        Some(false) => {
+            return Err(format!(
+                "{} is there, but has no model of that name; it has: {}",
+                laptop.name(),
+                probe.models.join(", ")
+            ));
+        }
         Some(true) | None => "",
     };
     let can = |what: &str, can: Option<bool>| match can {

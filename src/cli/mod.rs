@@ -175,7 +175,9 @@ fn table(header: &[&str]) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_preset(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
     table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
-    table.set_header(header.iter().map(|title| comfy_table::Cell::new(title).add_attribute(comfy_table::Attribute::Bold)));
+    table.set_header(
+        header.iter().map(|title| comfy_table::Cell::new(title).add_attribute(comfy_table::Attribute::Bold)),
+    );
     table
 }
 

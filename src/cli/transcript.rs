@@ -93,9 +93,12 @@ fn call(tool: &Tool) -> String {
 fn result_lines(result: &ToolResult, took: Duration, now: Timestamp, zone: &TimeZone) -> Vec<String> {
     let headline = |words: &str| vec![aside("", &format!("→ {words}, {}", millis(took)))];
     match result {
-        ToolResult::Recalled(Recalled::Found { memories }) => {
-            with_memories(headline(&format!("{} found", counted(memories.len(), "memory", "memories"))), memories, now, zone)
-        }
+        ToolResult::Recalled(Recalled::Found { memories }) => with_memories(
+            headline(&format!("{} found", counted(memories.len(), "memory", "memories"))),
+            memories,
+            now,
+            zone,
+        ),
         ToolResult::Recalled(Recalled::Sampled { memories, of }) => with_memories(
             headline(&format!("nothing named; {} of {of} from that time", memories.len())),
             memories,
@@ -118,11 +121,7 @@ fn result_lines(result: &ToolResult, took: Duration, now: Timestamp, zone: &Time
 fn with_memories(mut lines: Vec<String>, memories: &[Remembered], now: Timestamp, zone: &TimeZone) -> Vec<String> {
     lines.extend(memories.iter().map(|memory| {
         let score = memory.score.map_or_else(|| "    ".into(), |score| format!("{score:.2}"));
-        let when = if memory.just_said {
-            "just said".into()
-        } else {
-            told::told(memory.exchange.said_at, now, zone)
-        };
+        let when = if memory.just_said { "just said".into() } else { told::told(memory.exchange.said_at, now, zone) };
         aside("", &format!("   {} {}  {}", style(score).yellow(), style(when).italic(), memory.text))
     }));
     lines

@@ -20,10 +20,7 @@ pub(crate) struct TextFault {
 
 impl TextFault {
     fn whole(why: impl Into<String>) -> Self {
-        Self {
-            line: None,
-            why: why.into(),
-        }
+        Self { line: None, why: why.into() }
     }
 }
 
@@ -39,9 +36,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, TextFault> {
         return Err(TextFault::whole("is not a regular file"));
     }
     let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(cannot)?;
+    File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes)).map_err(cannot)?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(TextFault::whole(format!(
             "is larger than {MOST_BYTES} bytes, which no file of this kind is; check the path"
@@ -59,33 +54,18 @@ fn decode(bytes: Vec<u8>) -> Result<String, TextFault> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let line = 1 + error
-            .as_bytes()
-            .iter()
-            .take(at)
-            .filter(|byte| **byte == b'\n')
-            .count();
-        TextFault {
-            line: Some(line),
-            why: format!("byte {} is not UTF-8; save the file as UTF-8", at + 1),
-        }
+        let line = 1 + error.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count();
+        TextFault { line: Some(line), why: format!("byte {} is not UTF-8; save the file as UTF-8", at + 1) }
     })
 }
 
 /// The line, counted from 1, on which the byte `offset` of `text` stands.
 pub(crate) fn line_of(text: &str, offset: usize) -> usize {
-    1 + text
-        .bytes()
-        .take(offset)
-        .filter(|byte| *byte == b'\n')
-        .count()
+    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
 }
 
 /// The name among `known` that is closest to `written`, if it is close enough to have been meant.
-pub(crate) fn closest<'a>(
-    written: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn closest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lowered = written.to_lowercase();
     if lowered.is_empty() {
         return None;
@@ -94,8 +74,7 @@ pub(crate) fn closest<'a>(
         .into_iter()
         .map(|name| (edits(&lowered, &name.to_lowercase()), name))
         .filter(|(distance, name)| {
-            let begins =
-                name.len() > 2 && (lowered.starts_with(name) || name.starts_with(&lowered));
+            let begins = name.len() > 2 && (lowered.starts_with(name) || name.starts_with(&lowered));
             *distance <= (name.chars().count() / 2).max(1) || begins
         })
         .min_by_key(|(distance, _)| *distance)
@@ -110,9 +89,7 @@ fn edits(from: &str, to: &str) -> usize {
         let mut next = vec![i + 1];
         let mut left = i + 1;
         for ((there, above), diagonal) in to.iter().zip(row.iter().skip(1)).zip(&row) {
-            left = (left + 1)
-                .min(above + 1)
-                .min(diagonal + usize::from(here != *there));
+            left = (left + 1).min(above + 1).min(diagonal + usize::from(here != *there));
             next.push(left);
         }
         row = next;
@@ -147,10 +124,7 @@ mod tests {
 
     #[test]
     fn only_a_name_that_is_close_is_offered() {
-        assert_eq!(
-            closest("Speach_on", ["speech_off", "speech_on"]),
-            Some("speech_on")
-        );
+        assert_eq!(closest("Speach_on", ["speech_off", "speech_on"]), Some("speech_on"));
         assert_eq!(closest("thinking", ["think", "act"]), Some("think"));
         assert_eq!(closest("colour", ["speech_on", "enabled"]), None);
     }

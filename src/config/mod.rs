@@ -192,11 +192,7 @@ pub struct LimitsConfig {
 
 impl Default for RobotConfig {
     fn default() -> Self {
-        Self {
-            body: BodyKind::Sim,
-            day: PathBuf::new(),
-            time_zone: String::new(),
-        }
+        Self { body: BodyKind::Sim, day: PathBuf::new(), time_zone: String::new() }
     }
 }
 
@@ -221,13 +217,7 @@ impl Default for ListenConfig {
 
 impl Default for RememberConfig {
     fn default() -> Self {
-        Self {
-            folder: "shards".into(),
-            flush_every_s: 5,
-            limit: 5,
-            exchange_gate: None,
-            min_free_mb: 200,
-        }
+        Self { folder: "shards".into(), flush_every_s: 5, limit: 5, exchange_gate: None, min_free_mb: 200 }
     }
 }
 
@@ -252,12 +242,7 @@ impl Default for ThinkConfig {
 
 impl Default for ActConfig {
     fn default() -> Self {
-        Self {
-            voice: VoiceKind::EspeakNg,
-            voice_name: "en-us".into(),
-            words_per_minute: 160,
-            gestures: true,
-        }
+        Self { voice: VoiceKind::EspeakNg, voice_name: "en-us".into(), words_per_minute: 160, gestures: true }
     }
 }
 
@@ -275,11 +260,7 @@ impl Default for ModelsConfig {
 
 impl Default for LimitsConfig {
     fn default() -> Self {
-        Self {
-            whisper_threads: 3,
-            embed_threads: 2,
-            search_threads: 1,
-        }
+        Self { whisper_threads: 3, embed_threads: 2, search_threads: 1 }
     }
 }
 
@@ -293,25 +274,15 @@ impl Config {
             return Ok(Self::default());
         };
         let text = file::read_text(path).map_err(|fault| match fault.line {
-            Some(line) => ConfigError::Refused {
-                path: path.to_owned(),
-                line,
-                why: fault.why,
-            },
-            None => ConfigError::Unreadable {
-                path: path.to_owned(),
-                why: fault.why,
-            },
+            Some(line) => ConfigError::Refused { path: path.to_owned(), line, why: fault.why },
+            None => ConfigError::Unreadable { path: path.to_owned(), why: fault.why },
         })?;
-        let config =
-            Self::from_toml(&text, path)?.with_paths_from(path.parent().unwrap_or(Path::new("")));
-        config
-            .check_key_file()
-            .map_err(|why| ConfigError::Refused {
-                path: path.to_owned(),
-                line: rules::line_of_key_in(&text, "think", "key_file"),
-                why,
-            })?;
+        let config = Self::from_toml(&text, path)?.with_paths_from(path.parent().unwrap_or(Path::new("")));
+        config.check_key_file().map_err(|why| ConfigError::Refused {
+            path: path.to_owned(),
+            line: rules::line_of_key_in(&text, "think", "key_file"),
+            why,
+        })?;
         Ok(config)
     }
 
@@ -332,9 +303,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Unprintable`] when a path is not UTF-8.
     pub fn to_toml(&self) -> Result<String, ConfigError> {
-        toml::to_string_pretty(self).map_err(|error| ConfigError::Unprintable {
-            why: error.to_string(),
-        })
+        toml::to_string_pretty(self).map_err(|error| ConfigError::Unprintable { why: error.to_string() })
     }
 
     /// The one place where relative paths are resolved. An empty path means "none" and stays empty.
@@ -350,10 +319,7 @@ impl Config {
         resolve(&mut self.models.folder);
         // A mirror is a folder or an address; only a folder can be relative.
         if !self.models.mirror.is_empty() && !self.models.mirror.contains("://") {
-            self.models.mirror = folder
-                .join(&self.models.mirror)
-                .to_string_lossy()
-                .into_owned();
+            self.models.mirror = folder.join(&self.models.mirror).to_string_lossy().into_owned();
         }
         self
     }
@@ -364,16 +330,11 @@ impl Config {
             return Ok(());
         }
         match file::read_text(path) {
-            Ok(key) if key.trim().is_empty() => Err(format!(
-                "[think] key_file names {}, which is empty; put the server's key there",
-                path.display()
-            )),
+            Ok(key) if key.trim().is_empty() => {
+                Err(format!("[think] key_file names {}, which is empty; put the server's key there", path.display()))
+            }
             Ok(_) => Ok(()),
-            Err(fault) => Err(format!(
-                "[think] key_file names {}, which {}",
-                path.display(),
-                fault.why
-            )),
+            Err(fault) => Err(format!("[think] key_file names {}, which {}", path.display(), fault.why)),
         }
     }
 }
@@ -386,11 +347,7 @@ pub enum ConfigError {
     Unreadable { path: PathBuf, why: String },
     /// Something in it is not allowed; `line` counts from 1.
     #[error("{}:{line}: {why}", path.display())]
-    Refused {
-        path: PathBuf,
-        line: usize,
-        why: String,
-    },
+    Refused { path: PathBuf, line: usize, why: String },
     /// It cannot be written as TOML.
     #[error("this configuration cannot be printed: {why}")]
     Unprintable { why: String },

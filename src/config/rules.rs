@@ -34,14 +34,7 @@ use Allowed::{Address, Flag, Language, Number, OneOf, Text, Whole, Zone};
 /// Every key, section by section in the order of the file. The ranges are wide: they keep out what cannot work or
 /// what was meant in another unit, and leave the rest to the owner.
 const SECTIONS: [(&str, &[(&str, Allowed)]); 8] = [
-    (
-        "robot",
-        &[
-            ("body", OneOf(&["sim"])),
-            ("day", Text(0, "the path of a file")),
-            ("time_zone", Zone),
-        ],
-    ),
+    ("robot", &[("body", OneOf(&["sim"])), ("day", Text(0, "the path of a file")), ("time_zone", Zone)]),
     (
         "listen",
         &[
@@ -106,10 +99,7 @@ const SECTIONS: [(&str, &[(&str, Allowed)]); 8] = [
             ("mirror", Text(0, "a folder or an address")),
             ("text", Text(1, "the name of a model, or \"auto\"")),
             ("speech", Text(1, "the name of a model, or \"auto\"")),
-            (
-                "voice_activity",
-                Text(1, "the name of a model, or \"auto\""),
-            ),
+            ("voice_activity", Text(1, "the name of a model, or \"auto\"")),
         ],
     ),
     ("privacy", &[("log_words", Flag)]),
@@ -139,9 +129,7 @@ pub(super) fn parse(text: &str) -> Result<Config, Refusal> {
     let tree = DeTable::parse(text).map_err(of_toml)?;
     check_keys(text, tree.get_ref())?;
     let config: Config = toml::from_str(text).map_err(of_toml)?;
-    check_pairs(&config, |section, key| {
-        line_of_key(text, tree.get_ref(), section, key)
-    })?;
+    check_pairs(&config, |section, key| line_of_key(text, tree.get_ref(), section, key))?;
     Ok(config)
 }
 
@@ -164,22 +152,12 @@ fn line_of_key(text: &str, tree: &DeTable<'_>, section: &str, key: &str) -> usiz
 
 fn check_keys(text: &str, tree: &DeTable<'_>) -> Result<(), Refusal> {
     for (name, body) in tree {
-        let refuse = |why: String| {
-            Err(Refusal {
-                line: line_of(text, name.span().start),
-                why,
-            })
-        };
-        let Some((section, keys)) = SECTIONS
-            .iter()
-            .find(|(section, _)| *section == name.get_ref().as_ref())
-        else {
+        let refuse = |why: String| Err(Refusal { line: line_of(text, name.span().start), why });
+        let Some((section, keys)) = SECTIONS.iter().find(|(section, _)| *section == name.get_ref().as_ref()) else {
             return refuse(unknown_section(name.get_ref()));
         };
         let Some(table) = body.get_ref().as_table() else {
-            return refuse(format!(
-                "`{section}` is a section: write [{section}] on a line of its own, its keys below"
-            ));
+            return refuse(format!("`{section}` is a section: write [{section}] on a line of its own, its keys below"));
         };
         for (key, value) in table {
             check_key(text, section, keys, key, value)?;
@@ -195,36 +173,24 @@ fn check_key(
     key: &Spanned<std::borrow::Cow<'_, str>>,
     value: &Spanned<DeValue<'_>>,
 ) -> Result<(), Refusal> {
-    let refuse = |why| Refusal {
-        line: line_of(text, key.span().start),
-        why,
-    };
+    let refuse = |why| Refusal { line: line_of(text, key.span().start), why };
     let written = key.get_ref().as_ref();
     let Some((_, allowed)) = keys.iter().find(|(known, _)| *known == written) else {
         return Err(refuse(unknown_key(section, keys, written)));
     };
     allowed.check(value.get_ref()).map_err(|what| {
         let found = short(text, value.span());
-        refuse(format!(
-            "[{section}] {written} must be {what}, and is {found}"
-        ))
+        refuse(format!("[{section}] {written} must be {what}, and is {found}"))
     })
 }
 
 fn unknown_section(written: &str) -> String {
     let names = || SECTIONS.iter().map(|(section, _)| *section);
-    let all = names()
-        .map(|name| format!("[{name}]"))
-        .collect::<Vec<_>>()
-        .join(", ");
-    if let Some((section, _)) = SECTIONS
-        .iter()
-        .find(|(_, keys)| keys.iter().any(|(key, _)| *key == written))
-    {
+    let all = names().map(|name| format!("[{name}]")).collect::<Vec<_>>().join(", ");
+    if let Some((section, _)) = SECTIONS.iter().find(|(_, keys)| keys.iter().any(|(key, _)| *key == written)) {
         return format!("`{written}` stands outside a section; it belongs under [{section}]");
     }
-    let meant =
-        closest(written, names()).map_or(String::new(), |name| format!("did you mean [{name}]? "));
+    let meant = closest(written, names()).map_or(String::new(), |name| format!("did you mean [{name}]? "));
     format!("there is no section [{written}]; {meant}The sections are {all}")
 }
 
@@ -236,21 +202,14 @@ fn unknown_key(section: &str, keys: &[(&str, Allowed)], written: &str) -> String
         None => SECTIONS
             .iter()
             .find(|(_, keys)| keys.iter().any(|(key, _)| *key == written))
-            .map_or(String::new(), |(home, _)| {
-                format!("`{written}` belongs under [{home}]. ")
-            }),
+            .map_or(String::new(), |(home, _)| format!("`{written}` belongs under [{home}]. ")),
     };
     format!("[{section}] has no key `{written}`; {meant}Its keys are {all}")
 }
 
 /// The value as it is written, one line and not more than about 60 characters of it.
 fn short(text: &str, span: Range<usize>) -> String {
-    let written = text
-        .get(span)
-        .unwrap_or("something else")
-        .lines()
-        .next()
-        .unwrap_or("nothing");
+    let written = text.get(span).unwrap_or("something else").lines().next().unwrap_or("nothing");
     match written.char_indices().nth(60) {
         Some((end, _)) => format!("{}…", written.get(..end).unwrap_or(written)),
         None => written.to_owned(),
@@ -264,14 +223,10 @@ impl Allowed {
             Flag => value.as_bool().is_some(),
             Whole(from, to, _) => whole(value).is_some_and(|number| (from..=to).contains(&number)),
             Number(from, to) => number(value).is_some_and(|number| (from..=to).contains(&number)),
-            Text(least, _) => value
-                .as_str()
-                .is_some_and(|text| is_plain(text) && text.trim().chars().count() >= least),
+            Text(least, _) => value.as_str().is_some_and(|text| is_plain(text) && text.trim().chars().count() >= least),
             OneOf(names) => value.as_str().is_some_and(|text| names.contains(&text)),
             Language => value.as_str().is_some_and(is_language),
-            Zone => value
-                .as_str()
-                .is_some_and(|name| name.is_empty() || TimeZone::get(name).is_ok()),
+            Zone => value.as_str().is_some_and(|name| name.is_empty() || TimeZone::get(name).is_ok()),
             Address => value.as_str().is_some_and(is_address),
         };
         if fits { Ok(()) } else { Err(self.describe()) }
@@ -315,21 +270,13 @@ fn is_language(text: &str) -> bool {
 
 fn is_address(text: &str) -> bool {
     let host_of = |rest: &str| rest.split('/').next().is_some_and(|host| !host.is_empty());
-    let rest = text
-        .strip_prefix("http://")
-        .or_else(|| text.strip_prefix("https://"));
-    text.is_empty()
-        || (rest.is_some_and(host_of) && !text.chars().any(|c| c.is_whitespace() || c.is_control()))
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    text.is_empty() || (rest.is_some_and(host_of) && !text.chars().any(|c| c.is_whitespace() || c.is_control()))
 }
 
 /// Rules between two keys. `line` finds the line of a section's key.
 fn check_pairs(config: &Config, line: impl Fn(&str, &str) -> usize) -> Result<(), Refusal> {
-    let refuse = |section: &str, key: &str, why: String| {
-        Err(Refusal {
-            line: line(section, key),
-            why,
-        })
-    };
+    let refuse = |section: &str, key: &str, why: String| Err(Refusal { line: line(section, key), why });
     let listen = &config.listen;
     if listen.speech_off >= listen.speech_on {
         return refuse(
@@ -392,10 +339,7 @@ mod tests {
             .collect();
         let of_table: Vec<(String, String)> = SECTIONS
             .iter()
-            .flat_map(|(section, keys)| {
-                keys.iter()
-                    .map(|(key, _)| ((*section).to_owned(), (*key).to_owned()))
-            })
+            .flat_map(|(section, keys)| keys.iter().map(|(key, _)| ((*section).to_owned(), (*key).to_owned())))
             .collect();
         for key in &of_config {
             assert!(of_table.contains(key), "the table lacks {key:?}");
@@ -409,66 +353,35 @@ mod tests {
     fn an_unknown_key_names_its_line_the_closest_key_and_all_keys() {
         let refusal = refusal("[listen]\nenabled = true\nspeach_on = 0.4\n");
         assert_eq!(refusal.line, 3);
-        assert!(
-            refusal.why.contains("did you mean `speech_on`?"),
-            "{}",
-            refusal.why
-        );
+        assert!(refusal.why.contains("did you mean `speech_on`?"), "{}", refusal.why);
         assert!(refusal.why.contains("deaf_after_s"), "{}", refusal.why);
     }
 
     #[test]
     fn a_key_of_another_section_is_sent_home() {
-        assert!(
-            refusal("[listen]\nwindow_tokens = 500\n")
-                .why
-                .contains("belongs under [think]")
-        );
+        assert!(refusal("[listen]\nwindow_tokens = 500\n").why.contains("belongs under [think]"));
         let outside = refusal("url = \"http://laptop:8080/v1\"\n");
-        assert!(
-            outside.why.contains("belongs under [think]"),
-            "{}",
-            outside.why
-        );
+        assert!(outside.why.contains("belongs under [think]"), "{}", outside.why);
     }
 
     #[test]
     fn an_unknown_section_names_the_closest_one() {
         let refusal = refusal("[robot]\n\n[thinking]\nurl = \"\"\n");
         assert_eq!(refusal.line, 3);
-        assert!(
-            refusal.why.contains("did you mean [think]?"),
-            "{}",
-            refusal.why
-        );
+        assert!(refusal.why.contains("did you mean [think]?"), "{}", refusal.why);
     }
 
     #[test]
     fn each_wrong_value_is_refused_on_its_line_with_what_is_allowed() {
         let cases = [
             ("[listen]\nenabled = \"yes\"", "true or false"),
-            (
-                "[listen]\nlanguage = \"English\"",
-                "two or three small letters",
-            ),
+            ("[listen]\nlanguage = \"English\"", "two or three small letters"),
             ("[listen]\nspeech_on = 1.5", "a number from 0.01 to 0.99"),
             ("[listen]\nspeech_on = nan", "a number from 0.01 to 0.99"),
-            (
-                "[listen]\nmin_speech_ms = -5",
-                "milliseconds from 32 to 2000",
-            ),
-            (
-                "[listen]\nmax_utterance_s = 15.5",
-                "a whole number of seconds",
-            ),
-            (
-                "[listen]\nmax_utterance_s = 99999999999999999999",
-                "a whole number of seconds",
-            ),
-            (
-                "[robot]\ntime_zone = \"Mars/Base\"",
-                "time zone that this machine knows",
-            ),
+            ("[listen]\nmin_speech_ms = -5", "milliseconds from 32 to 2000"),
+            ("[listen]\nmax_utterance_s = 15.5", "a whole number of seconds"),
+            ("[listen]\nmax_utterance_s = 99999999999999999999", "a whole number of seconds"),
+            ("[robot]\ntime_zone = \"Mars/Base\"", "time zone that this machine knows"),
             ("[robot]\nbody = \"android\"", "\"sim\""),
             ("[think]\nurl = \"laptop:8080\"", "http:// or https://"),
             ("[think]\nurl = \"http:///v1\"", "http:// or https://"),
@@ -494,10 +407,7 @@ mod tests {
         // The key that is not written has no line: the section's is given.
         assert_eq!(refusal("\n[listen]\nspeech_on = 0.3\n").line, 2);
         assert_eq!(refusal("[think]\nturn_timeout_s = 3\n").line, 2);
-        assert_eq!(
-            refusal("[think]\nfirst_token_timeout_s = 20\ncold_token_timeout_s = 10\n").line,
-            3
-        );
+        assert_eq!(refusal("[think]\nfirst_token_timeout_s = 20\ncold_token_timeout_s = 10\n").line, 3);
     }
 
     #[test]

@@ -13,18 +13,33 @@ use crate::think::turn::Step;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A sentence that the owner must read.
-    Note { what: String },
+    Note {
+        what: String,
+    },
     /// Ready to listen; this long after the process began.
-    Ready { after: Duration },
+    Ready {
+        after: Duration,
+    },
     /// An earlier process had not stored these yet; they are in the memory now.
     TakenUp(Moved),
     /// Somebody spoke, `seconds` long.
-    Heard { heard: Heard, seconds: f64 },
+    Heard {
+        heard: Heard,
+        seconds: f64,
+    },
     /// There was sound, and no words that count.
-    NotHeard { why: String },
+    NotHeard {
+        why: String,
+    },
     Step(Step),
-    TurnEnded { report: TurnReport, took: Duration, at: Timestamp },
-    Trouble { what: String },
+    TurnEnded {
+        report: TurnReport,
+        took: Duration,
+        at: Timestamp,
+    },
+    Trouble {
+        what: String,
+    },
     /// The safe end; what was in the window is in the memory.
     Ended(Moved),
 }

@@ -182,10 +182,11 @@ impl Speak for TurnVoice<'_> {
 
     fn finished(&mut self) -> BoxFuture<'_, Spoken> {
         async move {
-            let spoken = self.mouth.finished(self.turn).await.unwrap_or_else(|error| Spoken {
-                mute: Some(error.to_string()),
-                ..Spoken::default()
-            });
+            let spoken = self
+                .mouth
+                .finished(self.turn)
+                .await
+                .unwrap_or_else(|error| Spoken { mute: Some(error.to_string()), ..Spoken::default() });
             self.shared.speaking.store(false, Ordering::Release);
             spoken
         }

@@ -13,10 +13,10 @@ use crate::act::{ActError, Motion};
 use crate::clock::Clock;
 use crate::config::{BodyKind, Config};
 use crate::health::Health;
+use crate::listen::Ear;
 use crate::listen::ear::EarError;
 use crate::listen::vad::{Vad, VadError};
 use crate::listen::whisper::{Whisper, WhisperError};
-use crate::listen::Ear;
 use crate::models::{Library, ModelError, Pooling as ModelPooling, SpeechModel, TextModel, VoiceActivityModel};
 use crate::remember::embed::bert::{BertEmbedder, BertFiles, Pooling};
 use crate::remember::embed::{EmbedError, EmbedText};
@@ -104,11 +104,8 @@ pub struct Text {
 /// [`PartError`] when it is not there or cannot be loaded.
 pub fn load_text(config: &Config) -> Result<Text, PartError> {
     let model = library(config)?.text()?;
-    let files = BertFiles {
-        weights: model.weights.clone(),
-        tokenizer: model.tokenizer.clone(),
-        config: model.config.clone(),
-    };
+    let files =
+        BertFiles { weights: model.weights.clone(), tokenizer: model.tokenizer.clone(), config: model.config.clone() };
     let pooling = match model.pooling {
         ModelPooling::Cls => Pooling::Cls,
         ModelPooling::Mean => Pooling::Mean,
@@ -267,7 +264,10 @@ pub async fn mind(
         Err(_) => (None, Left::default()),
     };
     if let Some(path) = &left.unreadable {
-        notes.push(format!("Some lines of the last conversation could not be read; they are kept in {}.", path.display()));
+        notes.push(format!(
+            "Some lines of the last conversation could not be read; they are kept in {}.",
+            path.display()
+        ));
     }
     let motion = Arc::new(Motion::start(Arc::clone(&robot), config.act.gestures)?);
     let hands = Hands { memory: memory.clone(), robot, motion, clock };

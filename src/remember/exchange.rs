@@ -84,7 +84,8 @@ mod tests {
         assert_eq!(exchange().id(), exchange().id());
         let later = Exchange { said_at: Timestamp::from_second(1_790_000_001).unwrap(), ..exchange() };
         assert_ne!(exchange().id(), later.id());
-        let moved_boundary = Exchange { heard: "The key is\n in the blue box.A".into(), said: "ll right.".into(), ..exchange() };
+        let moved_boundary =
+            Exchange { heard: "The key is\n in the blue box.A".into(), said: "ll right.".into(), ..exchange() };
         assert_ne!(exchange().id(), moved_boundary.id());
     }
 }

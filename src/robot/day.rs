@@ -24,11 +24,7 @@ pub enum DayError {
     Unreadable { path: PathBuf, why: String },
     /// Something in the script is not allowed; `line` counts from 1.
     #[error("{}:{line}: {why}", path.display())]
-    Refused {
-        path: PathBuf,
-        line: usize,
-        why: String,
-    },
+    Refused { path: PathBuf, line: usize, why: String },
     /// There are fewer parts than that.
     #[error("this day has {parts} parts, counted from 0; there is no part {part}")]
     NoSuchPart { part: usize, parts: usize },
@@ -145,15 +141,8 @@ impl Day {
     /// [`DayError`] with the line of what is wrong.
     pub fn load(path: &Path) -> Result<Self, DayError> {
         let text = read_text(path).map_err(|fault| match fault.line {
-            Some(line) => DayError::Refused {
-                path: path.to_owned(),
-                line,
-                why: fault.why,
-            },
-            None => DayError::Unreadable {
-                path: path.to_owned(),
-                why: fault.why,
-            },
+            Some(line) => DayError::Refused { path: path.to_owned(), line, why: fault.why },
+            None => DayError::Unreadable { path: path.to_owned(), why: fault.why },
         })?;
         Self::from_toml(&text, path)
     }
@@ -197,13 +186,7 @@ impl Day {
     ) -> Part<'_> {
         let events = self.events.get(from..to).unwrap_or(&[]);
         let before = self.events.get(..from).unwrap_or(&[]);
-        Part {
-            number,
-            starts,
-            events,
-            before,
-            ends,
-        }
+        Part { number, starts, events, before, ends }
     }
 
     /// Part `number`, counted from 0.
@@ -212,10 +195,7 @@ impl Day {
     /// [`DayError::NoSuchPart`].
     pub fn part(&self, number: usize) -> Result<Part<'_>, DayError> {
         let parts = self.parts();
-        parts.get(number).copied().ok_or(DayError::NoSuchPart {
-            part: number,
-            parts: parts.len(),
-        })
+        parts.get(number).copied().ok_or(DayError::NoSuchPart { part: number, parts: parts.len() })
     }
 
     /// A scripted clock that stands at the beginning of part `number`, in the script's time zone.
@@ -223,10 +203,7 @@ impl Day {
     /// # Errors
     /// [`DayError::NoSuchPart`].
     pub fn clock(&self, number: usize) -> Result<Clock, DayError> {
-        Ok(Clock::scripted(
-            self.part(number)?.starts,
-            self.zone.clone(),
-        ))
+        Ok(Clock::scripted(self.part(number)?.starts, self.zone.clone()))
     }
 
     /// Whether every file that the day names is there.

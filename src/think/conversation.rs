@@ -96,8 +96,7 @@ impl Conversation {
         // A mute robot's answer was still given, in text.
         let given = |sentence: &&String| spoken.mute.is_some() || spoken.sentences.contains(sentence);
         let words: Vec<String> = answer.sentences.iter().filter(given).cloned().collect();
-        let exchange =
-            Exchange { heard: said.text, said: words.join(" "), speaker: said.speaker, said_at: said.at };
+        let exchange = Exchange { heard: said.text, said: words.join(" "), speaker: said.speaker, said_at: said.at };
         let kept = Kept { exchange: exchange.clone(), from_memory: answer.from_memory };
         self.write_down(&kept, witness);
         self.window.add(kept, answer.usage);
@@ -161,7 +160,8 @@ impl Conversation {
                 (brain, is_laptop, announcement) = (other.brain, other.is_laptop, other.announcement);
                 continue;
             }
-            let turn = Turn { just_said: Vec::new(), system: &self.system, hands: &self.hands, witness, now: said.at, began };
+            let turn =
+                Turn { just_said: Vec::new(), system: &self.system, hands: &self.hands, witness, now: said.at, began };
             turn.close(Some(&error), mouth, &mut answer).await;
             return answer;
         }

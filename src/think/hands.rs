@@ -137,6 +137,9 @@ mod tests {
         assert_eq!(picture(&[]), "I see nothing that I know.");
         assert_eq!(picture(&["orange"]), "I see an orange.");
         assert_eq!(picture(&["person", "cup", "person"]), "I see two people and a cup.");
-        assert_eq!(picture(&["wine glass", "wine glass", "cat", "couch"]), "I see two wine glasses, a cat and a couch.");
+        assert_eq!(
+            picture(&["wine glass", "wine glass", "cat", "couch"]),
+            "I see two wine glasses, a cat and a couch."
+        );
     }
 }

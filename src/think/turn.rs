@@ -36,14 +36,27 @@ pub trait Speak: Send {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// This brain is asked.
-    Asked { brain: String },
-    Called { tool: Tool },
+    Asked {
+        brain: String,
+    },
+    Called {
+        tool: Tool,
+    },
     /// What the tool answered, and how long it took.
-    Answered { tool: Tool, result: ToolResult, took: Duration },
+    Answered {
+        tool: Tool,
+        result: ToolResult,
+        took: Duration,
+    },
     /// A sentence goes to the voice, this long after the turn began.
-    Saying { sentence: String, after: Duration },
+    Saying {
+        sentence: String,
+        after: Duration,
+    },
     /// A fault that the person is told about, or that only the log needs.
-    Trouble { what: String },
+    Trouble {
+        what: String,
+    },
 }
 
 /// Told every [`Step`]; must not block.
@@ -85,8 +98,15 @@ impl Answer {
 /// One round's outcome.
 struct Round {
     call: Option<ToolCall>,
-    refused: Option<String>,
+    refused: Option<BadCall>,
     finish: Finish,
+}
+
+/// A call that could not be used, and why.
+struct BadCall {
+    id: String,
+    name: String,
+    why: String,
 }
 
 impl Turn<'_> {
@@ -127,10 +147,9 @@ impl Turn<'_> {
                     messages.push(Message::Assistant { text: String::new(), calls: vec![call.clone()] });
                     messages.push(Message::Tool { call_id: call.id, name, result });
                 }
-                // A call that could not be used is asked for again, without leaving a trace in the history.
-                (None, Some(why)) if request.tools_allowed && answer.sentences.is_empty() => {
-                    let text = format!("(Your tool call could not be used: {why} Call it again, or answer in words.)");
-                    messages.push(Message::User { text, speaker: None, at: self.now });
+                // A call that could not be used is asked for again; it leaves no trace in the conversation's history.
+                (None, Some(BadCall { id, name, why })) if request.tools_allowed && answer.sentences.is_empty() => {
+                    messages.push(Message::Tool { call_id: id, name, result: ToolResult::Refused { why } });
                 }
                 _ => return Ok(()),
             }
@@ -172,7 +191,7 @@ impl Turn<'_> {
                     }
                     Some(Delta::Call(first)) if call.is_none() => call = Some(first),
                     Some(Delta::Call(_)) => {}
-                    Some(Delta::BadCall { why, .. }) => refused = Some(why),
+                    Some(Delta::BadCall { id, name, why, .. }) => refused = Some(BadCall { id, name, why }),
                     None if finish.is_some() => break,
                     // Every sender is gone and the generation has not ended yet: only its end is left to wait for.
                     None => { finish = Some(generation.as_mut().await); break; }

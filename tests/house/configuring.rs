@@ -20,11 +20,7 @@ fn house(content: impl AsRef<[u8]>) -> (tempfile::TempDir, PathBuf) {
 fn refused(content: impl AsRef<[u8]>) -> (usize, String) {
     let (_folder, path) = house(content);
     match Config::load(Some(&path)).unwrap_err() {
-        ConfigError::Refused {
-            path: named,
-            line,
-            why,
-        } => {
+        ConfigError::Refused { path: named, line, why } => {
             assert_eq!(named, path);
             (line, why)
         }
@@ -50,33 +46,17 @@ fn an_empty_file_means_the_defaults_in_its_folder() {
 #[test]
 fn the_projects_config_shows_every_key_at_its_default() {
     let text = fs::read_to_string(project("config.toml")).unwrap();
-    assert_eq!(
-        Config::from_toml(&text, Path::new("config.toml")).unwrap(),
-        Config::default()
-    );
+    assert_eq!(Config::from_toml(&text, Path::new("config.toml")).unwrap(), Config::default());
     let shown: toml::Table = text.parse().unwrap();
     let all: toml::Table = Config::default().to_toml().unwrap().parse().unwrap();
     for (section, body) in &all {
         for key in body.as_table().unwrap().keys() {
-            assert!(
-                shown
-                    .get(section)
-                    .and_then(|shown| shown.get(key))
-                    .is_some(),
-                "[{section}] {key} is not shown"
-            );
+            assert!(shown.get(section).and_then(|shown| shown.get(key)).is_some(), "[{section}] {key} is not shown");
         }
     }
-    assert!(
-        text.contains("# exchange_gate = "),
-        "the key that is unset by default is shown in a comment"
-    );
+    assert!(text.contains("# exchange_gate = "), "the key that is unset by default is shown in a comment");
     for (number, line) in text.lines().enumerate() {
-        assert!(
-            line.chars().count() <= 120,
-            "line {} is too long to read in a terminal",
-            number + 1
-        );
+        assert!(line.chars().count() <= 120, "line {} is too long to read in a terminal", number + 1);
     }
 }
 
@@ -85,10 +65,7 @@ fn a_minimal_file_changes_only_what_it_says() {
     let (_folder, path) = house("[think]\nurl = \"http://laptop.local:8080/v1\"\n");
     let config = Config::load(Some(&path)).unwrap();
     assert_eq!(config.think.url, "http://laptop.local:8080/v1");
-    assert_eq!(
-        config.think.window_tokens,
-        Config::default().think.window_tokens
-    );
+    assert_eq!(config.think.window_tokens, Config::default().think.window_tokens);
     assert_eq!(config.listen, Config::default().listen);
 }
 
@@ -154,10 +131,8 @@ search_threads = 2
     fs::write(folder.path().join("key"), "secret\n").unwrap();
     let config = Config::load(Some(&path)).unwrap();
     // No key may be left at its default, or this file would not be full.
-    let (set, default): (toml::Table, toml::Table) = (
-        config.to_toml().unwrap().parse().unwrap(),
-        Config::default().to_toml().unwrap().parse().unwrap(),
-    );
+    let (set, default): (toml::Table, toml::Table) =
+        (config.to_toml().unwrap().parse().unwrap(), Config::default().to_toml().unwrap().parse().unwrap());
     for (section, body) in &default {
         for (key, value) in body.as_table().unwrap() {
             if (section.as_str(), key.as_str()) != ("robot", "body") {
@@ -169,70 +144,40 @@ search_threads = 2
     assert_eq!(config.listen.min_log_probability, -1.0);
     assert_eq!(config.remember.exchange_gate, Some(0.7));
     assert_eq!(config.robot.day, folder.path().join("days/monday.toml"));
-    assert_eq!(
-        config.remember.folder,
-        Path::new("/var/lib/reachy-remembers"),
-        "absolute paths stay"
-    );
-    assert_eq!(
-        config.models.mirror,
-        folder.path().join("mirror").display().to_string()
-    );
+    assert_eq!(config.remember.folder, Path::new("/var/lib/reachy-remembers"), "absolute paths stay");
+    assert_eq!(config.models.mirror, folder.path().join("mirror").display().to_string());
     // What is printed can be read again.
-    assert_eq!(
-        Config::from_toml(&config.to_toml().unwrap(), Path::new("again")).unwrap(),
-        config
-    );
+    assert_eq!(Config::from_toml(&config.to_toml().unwrap(), Path::new("again")).unwrap(), config);
 }
 
 #[test]
 fn an_address_as_mirror_is_not_taken_for_a_folder() {
     let (_folder, path) = house("[models]\nmirror = \"http://nas.local/weights\"\n");
-    assert_eq!(
-        Config::load(Some(&path)).unwrap().models.mirror,
-        "http://nas.local/weights"
-    );
+    assert_eq!(Config::load(Some(&path)).unwrap().models.mirror, "http://nas.local/weights");
 }
 
 #[test]
 fn the_sentence_names_file_line_and_the_key_that_was_meant() {
     let (_folder, path) = house("# mine\n[act]\nword_per_minute = 120\n");
     let sentence = Config::load(Some(&path)).unwrap_err().to_string();
-    assert!(
-        sentence.starts_with(&format!("{}:3: ", path.display())),
-        "{sentence}"
-    );
-    assert!(
-        sentence.contains("did you mean `words_per_minute`?"),
-        "{sentence}"
-    );
+    assert!(sentence.starts_with(&format!("{}:3: ", path.display())), "{sentence}");
+    assert!(sentence.contains("did you mean `words_per_minute`?"), "{sentence}");
 }
 
 #[test]
 fn a_key_file_that_is_missing_or_empty_is_refused_on_its_line() {
     let (line, why) = refused("[think]\nmodel = \"a\"\nkey_file = \"nowhere\"\n");
     assert_eq!(line, 3);
-    assert!(
-        why.contains("nowhere") && why.contains("cannot be read"),
-        "{why}"
-    );
+    assert!(why.contains("nowhere") && why.contains("cannot be read"), "{why}");
     let (folder, path) = house("[think]\nkey_file = \"key\"\n");
     fs::write(folder.path().join("key"), "\n").unwrap();
-    assert!(
-        Config::load(Some(&path))
-            .unwrap_err()
-            .to_string()
-            .contains("is empty")
-    );
+    assert!(Config::load(Some(&path)).unwrap_err().to_string().contains("is empty"));
 }
 
 #[test]
 fn what_is_no_config_file_is_refused_and_says_why() {
     let folder = tempfile::tempdir().unwrap();
-    let cases = [
-        (folder.path().join("none.toml"), "cannot be read"),
-        (folder.path().to_owned(), "is a folder"),
-    ];
+    let cases = [(folder.path().join("none.toml"), "cannot be read"), (folder.path().to_owned(), "is a folder")];
     for (path, says) in cases {
         let error = Config::load(Some(&path)).unwrap_err();
         assert!(matches!(error, ConfigError::Unreadable { .. }), "{error}");
@@ -241,12 +186,7 @@ fn what_is_no_config_file_is_refused_and_says_why() {
     let (_folder, path) = house("# ".repeat(600_000));
     let error = Config::load(Some(&path)).unwrap_err().to_string();
     assert!(error.contains("larger than 1000000 bytes"), "{error}");
-    assert!(
-        Config::load(Some(Path::new("/dev/zero")))
-            .unwrap_err()
-            .to_string()
-            .contains("not a regular file")
-    );
+    assert!(Config::load(Some(Path::new("/dev/zero"))).unwrap_err().to_string().contains("not a regular file"));
 }
 
 #[test]

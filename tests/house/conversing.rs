@@ -79,7 +79,9 @@ impl Brain for Scripted {
             let text = |words: &str| Delta::Text(words.to_owned());
             match act {
                 Act::Say(words) => deltas.send(text(words)).await.unwrap(),
-                Act::Call(tool) => deltas.send(Delta::Call(ToolCall { id: format!("call-{number}"), tool })).await.unwrap(),
+                Act::Call(tool) => {
+                    deltas.send(Delta::Call(ToolCall { id: format!("call-{number}"), tool })).await.unwrap()
+                }
                 Act::Fail(error) => return Err(error),
                 Act::SayThenFail(words, error) => {
                     deltas.send(text(words)).await.unwrap();
@@ -102,8 +104,7 @@ fn away() -> BrainError {
 }
 
 fn search(query: &str) -> Act {
-    let arguments =
-        RememberArguments { query: query.into(), about: About::Said, direction: None, when: None };
+    let arguments = RememberArguments { query: query.into(), about: About::Said, direction: None, when: None };
     Act::Call(Tool::Remember(arguments))
 }
 
@@ -261,7 +262,8 @@ async fn a_memory_that_is_not_there_keeps_everything_said_and_the_brain_is_told_
     let said = Said { text: "What did I say?".into(), speaker: None, at: remembering::at(9) };
     conversation.turn(said, &mut Voice::default(), &|_| {}).await;
     let asked = own.asked();
-    let Some(Message::Tool { result: ToolResult::CouldNotLook { why }, .. }) = asked.last().unwrap().messages.last() else {
+    let Some(Message::Tool { result: ToolResult::CouldNotLook { why }, .. }) = asked.last().unwrap().messages.last()
+    else {
         panic!("{:?}", asked.last())
     };
     assert!(why.contains("the disk is gone"));
@@ -310,7 +312,11 @@ async fn a_laptop_that_goes_away_and_comes_back_is_said_once_each_way() {
     room.say("Are you back?").await;
     assert_eq!(room.heard, [lines::LAPTOP_BACK, "Here again."]);
     let heard: Vec<_> = laptop.asked().last().unwrap().messages.iter().filter_map(user_text).collect();
-    assert_eq!(heard, ["Hello.", "How are you?", "And now?", "Are you back?"], "it goes on from the robot's own history");
+    assert_eq!(
+        heard,
+        ["Hello.", "How are you?", "And now?", "Are you back?"],
+        "it goes on from the robot's own history"
+    );
 }
 
 fn user_text(message: &Message) -> Option<String> {

@@ -88,10 +88,12 @@ impl EmbedText for Other {
 async fn a_fact_is_found_by_its_words_and_a_thing_never_said_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let memory = open(folder.path());
-    let facts = ["The key of the bicycle is in the blue box.", "My sister Anna is coming on Sunday.", "I like green tea."];
+    let facts =
+        ["The key of the bicycle is in the blue box.", "My sister Anna is coming on Sunday.", "I like green tea."];
     let exchanges = facts.iter().enumerate().map(|(second, fact)| exchange(fact, 1000 + second as i64)).collect();
     memory.store(exchanges).await.unwrap();
-    let Recalled::Found { memories } = memory.recall(question("Where is the key of the bicycle?")).await.unwrap() else {
+    let Recalled::Found { memories } = memory.recall(question("Where is the key of the bicycle?")).await.unwrap()
+    else {
         panic!("not found")
     };
     assert_eq!(memories[0].exchange.heard, facts[0]);
@@ -104,9 +106,13 @@ async fn a_fact_is_found_by_its_words_and_a_thing_never_said_is_not() {
 async fn yesterday_has_an_end_so_today_does_not_leak_in() {
     let folder = tempfile::tempdir().unwrap();
     let memory = open(folder.path());
-    memory.store(vec![exchange("Yesterday's soup had carrots.", 100), exchange("Today's soup has beans.", 201)]).await.unwrap();
+    memory
+        .store(vec![exchange("Yesterday's soup had carrots.", 100), exchange("Today's soup has beans.", 201)])
+        .await
+        .unwrap();
     let range = Some(TimeRange { from: at(0), to: at(200) });
-    let Recalled::Found { memories } = memory.recall(Query { when: range, ..question("soup carrots beans") }).await.unwrap()
+    let Recalled::Found { memories } =
+        memory.recall(Query { when: range, ..question("soup carrots beans") }).await.unwrap()
     else {
         panic!("not found")
     };
@@ -145,7 +151,8 @@ async fn what_was_acknowledged_is_there_after_kill_9() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let acknowledged = |line: String| line.strip_prefix("acknowledged ").and_then(|number| number.parse::<usize>().ok());
+    let acknowledged =
+        |line: String| line.strip_prefix("acknowledged ").and_then(|number| number.parse::<usize>().ok());
     let mut last = lines.by_ref().filter_map(acknowledged).nth(20).expect("the writer writes");
     writer.kill().unwrap();
     writer.wait().unwrap();

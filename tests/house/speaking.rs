@@ -36,44 +36,20 @@ fn is_loud(sound: &Sound) -> bool {
 #[test]
 fn a_sentence_becomes_a_sound_of_its_length() {
     let Some(voice) = real_voice() else { return };
-    let sound = voice
-        .speak("The key of the bicycle is in the blue box.", NEVER)
-        .unwrap()
-        .unwrap();
+    let sound = voice.speak("The key of the bicycle is in the blue box.", NEVER).unwrap().unwrap();
     assert_eq!((sound.rate, sound.channels), (22_050, 1));
     // Ten words at 160 a minute: about 3.75 s.
     assert!((1.5..6.0).contains(&seconds(&sound)), "{}", seconds(&sound));
     assert!(is_loud(&sound));
-    assert!(
-        sound
-            .samples
-            .iter()
-            .all(|sample| (-1.0..=1.0).contains(sample))
-    );
+    assert!(sound.samples.iter().all(|sample| (-1.0..=1.0).contains(sample)));
 }
 
 #[test]
 fn a_faster_voice_is_shorter() {
     let Some(slow) = real_voice() else { return };
-    let fast = Voice::find(&ActConfig {
-        words_per_minute: 320,
-        ..ActConfig::default()
-    })
-    .voice();
-    let length = |voice: &Voice| {
-        seconds(
-            &voice
-                .speak("One two three four five six.", NEVER)
-                .unwrap()
-                .unwrap(),
-        )
-    };
-    assert!(
-        length(&fast) < 0.75 * length(&slow),
-        "{} {}",
-        length(&fast),
-        length(&slow)
-    );
+    let fast = Voice::find(&ActConfig { words_per_minute: 320, ..ActConfig::default() }).voice();
+    let length = |voice: &Voice| seconds(&voice.speak("One two three four five six.", NEVER).unwrap().unwrap());
+    assert!(length(&fast) < 0.75 * length(&slow), "{} {}", length(&fast), length(&slow));
 }
 
 #[test]
@@ -89,23 +65,11 @@ fn text_that_looks_like_options_quotes_or_markup_is_spoken() {
         "Größe und Übermut.",
     ] {
         let sound = voice.speak(sentence, NEVER).unwrap().unwrap();
-        assert!(
-            is_loud(&sound) && seconds(&sound) > 0.3,
-            "{sentence}: {} s",
-            seconds(&sound)
-        );
+        assert!(is_loud(&sound) && seconds(&sound) > 0.3, "{sentence}: {} s", seconds(&sound));
     }
     let one = seconds(&voice.speak("First line.", NEVER).unwrap().unwrap());
-    let two = seconds(
-        &voice
-            .speak("First line.\nSecond line.", NEVER)
-            .unwrap()
-            .unwrap(),
-    );
-    assert!(
-        two > 1.5 * one,
-        "the second line is spoken as well: {one} {two}"
-    );
+    let two = seconds(&voice.speak("First line.\nSecond line.", NEVER).unwrap().unwrap());
+    assert!(two > 1.5 * one, "the second line is spoken as well: {one} {two}");
 }
 
 #[test]
@@ -113,23 +77,11 @@ fn two_thousand_characters_are_spoken_whole() {
     let Some(voice) = real_voice() else { return };
     let sound = voice.speak(&"word ".repeat(400), NEVER).unwrap().unwrap();
     // 400 words at 160 a minute: about 150 s.
-    assert!(
-        (75.0..250.0).contains(&seconds(&sound)),
-        "{}",
-        seconds(&sound)
-    );
+    assert!((75.0..250.0).contains(&seconds(&sound)), "{}", seconds(&sound));
     let tail = sound.samples.len() - 22_050 * 5;
-    assert!(
-        sound.samples[tail..]
-            .iter()
-            .any(|sample| sample.abs() > 0.05),
-        "it ends in speech, not in nothing"
-    );
+    assert!(sound.samples[tail..].iter().any(|sample| sample.abs() > 0.05), "it ends in speech, not in nothing");
     let most = "word ".repeat(900);
-    assert!(matches!(
-        voice.speak(&most, NEVER),
-        Err(VoiceError::TooLong { most: 4_000, .. })
-    ));
+    assert!(matches!(voice.speak(&most, NEVER), Err(VoiceError::TooLong { most: 4_000, .. })));
 }
 
 #[test]
@@ -145,10 +97,7 @@ fn an_unknown_voice_is_told_with_the_near_ones() {
     if real_voice().is_none() {
         return;
     }
-    let report = Voice::find(&ActConfig {
-        voice_name: "en-uk".into(),
-        ..ActConfig::default()
-    });
+    let report = Voice::find(&ActConfig { voice_name: "en-uk".into(), ..ActConfig::default() });
     match report.muteness() {
         Some(Muteness::UnknownVoice { voice, near }) => {
             assert_eq!(voice, "en-uk");
@@ -157,29 +106,14 @@ fn an_unknown_voice_is_told_with_the_near_ones() {
         other => panic!("{other:?}"),
     }
     for voice_name in ["en", "en-us+f3", "de"] {
-        let report = Voice::find(&ActConfig {
-            voice_name: voice_name.into(),
-            ..ActConfig::default()
-        });
+        let report = Voice::find(&ActConfig { voice_name: voice_name.into(), ..ActConfig::default() });
         assert!(report.muteness().is_none(), "{report:?}");
     }
-    let report = Voice::find(&ActConfig {
-        voice_name: "en-us+zz".into(),
-        ..ActConfig::default()
-    });
-    assert!(
-        matches!(report.muteness(), Some(Muteness::UnknownVoice { .. })),
-        "{report:?}"
-    );
+    let report = Voice::find(&ActConfig { voice_name: "en-us+zz".into(), ..ActConfig::default() });
+    assert!(matches!(report.muteness(), Some(Muteness::UnknownVoice { .. })), "{report:?}");
     // A name that looks like an option is still only a name.
-    let report = Voice::find(&ActConfig {
-        voice_name: "--version".into(),
-        ..ActConfig::default()
-    });
-    assert!(
-        matches!(report.muteness(), Some(Muteness::UnknownVoice { .. })),
-        "{report:?}"
-    );
+    let report = Voice::find(&ActConfig { voice_name: "--version".into(), ..ActConfig::default() });
+    assert!(matches!(report.muteness(), Some(Muteness::UnknownVoice { .. })), "{report:?}");
 }
 
 /// A program in place of espeak-ng.
@@ -196,15 +130,9 @@ fn a_voice_that_hangs_is_ended_at_its_deadline() {
     // The child of the child holds the pipe open as well.
     let espeak = Espeak::new(program(folder.path(), "sleep 600"), "en-us", 160);
     let before = Instant::now();
-    let result = espeak
-        .with_deadline(Duration::from_millis(300))
-        .synthesise("Hello.", NEVER);
+    let result = espeak.with_deadline(Duration::from_millis(300)).synthesise("Hello.", NEVER);
     assert_eq!(result, Err(VoiceError::TimedOut));
-    assert!(
-        before.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        before.elapsed()
-    );
+    assert!(before.elapsed() < Duration::from_secs(5), "{:?}", before.elapsed());
 }
 
 #[test]
@@ -214,18 +142,10 @@ fn a_stopped_voice_ends_soon_and_takes_its_children_with_it() {
     let script = format!("sleep 600 & echo $! > {}; wait", pid_file.display());
     let espeak = Espeak::new(program(folder.path(), &script), "en-us", 160);
     let before = Instant::now();
-    let child = || {
-        std::fs::read_to_string(&pid_file)
-            .ok()
-            .filter(|text| text.ends_with('\n'))
-    };
+    let child = || std::fs::read_to_string(&pid_file).ok().filter(|text| text.ends_with('\n'));
     let result = espeak.synthesise("Hello.", &|| child().is_some());
     assert_eq!(result, Err(VoiceError::Stopped));
-    assert!(
-        before.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        before.elapsed()
-    );
+    assert!(before.elapsed() < Duration::from_secs(5), "{:?}", before.elapsed());
     let alive = || {
         let status = std::fs::read_to_string(format!("/proc/{}/stat", child().unwrap().trim()));
         // Killed but not yet collected by init counts as gone.
@@ -241,11 +161,7 @@ fn a_stopped_voice_ends_soon_and_takes_its_children_with_it() {
 #[test]
 fn a_voice_that_fails_says_what_it_said() {
     let folder = tempfile::tempdir().unwrap();
-    let espeak = Espeak::new(
-        program(folder.path(), "echo 'out of breath' >&2; exit 3"),
-        "en-us",
-        160,
-    );
+    let espeak = Espeak::new(program(folder.path(), "echo 'out of breath' >&2; exit 3"), "en-us", 160);
     match Voice::try_out(espeak) {
         VoiceReport::Mute(Muteness::Broken { why }) => {
             assert!(why.contains("out of breath") && why.contains('3'), "{why}");
@@ -257,17 +173,10 @@ fn a_voice_that_fails_says_what_it_said() {
 #[tokio::test]
 async fn forty_sentences_of_the_real_voice_arrive_whole() {
     let Some(voice) = real_voice() else { return };
-    let sim = Arc::new(
-        Sim::silent_room(Clock::scripted(
-            jiff::Timestamp::UNIX_EPOCH,
-            jiff::tz::TimeZone::UTC,
-        ))
-        .paced(false),
-    );
+    let sim =
+        Arc::new(Sim::silent_room(Clock::scripted(jiff::Timestamp::UNIX_EPOCH, jiff::tz::TimeZone::UTC)).paced(false));
     let mouth = Mouth::start(Arc::clone(&sim) as Arc<dyn Robot>, voice).unwrap();
-    let sentences: Vec<String> = (0..40)
-        .map(|number| format!("This is sentence {number} of forty."))
-        .collect();
+    let sentences: Vec<String> = (0..40).map(|number| format!("This is sentence {number} of forty.")).collect();
     for sentence in &sentences {
         mouth.speak(7, sentence.clone()).await.unwrap();
     }
@@ -275,16 +184,10 @@ async fn forty_sentences_of_the_real_voice_arrive_whole() {
     let journal = sim.journal();
     assert_eq!(journal.sentences(), sentences);
     let plays = journal.deeds.iter().filter_map(|deed| match deed.what {
-        Doing::Plays {
-            millis,
-            stopped: false,
-        } => Some(millis),
+        Doing::Plays { millis, stopped: false } => Some(millis),
         _ => None,
     });
     let plays: Vec<u64> = plays.collect();
     assert_eq!(plays.len(), 40);
-    assert!(
-        plays.iter().all(|millis| (800..6_000).contains(millis)),
-        "{plays:?}"
-    );
+    assert!(plays.iter().all(|millis| (800..6_000).contains(millis)), "{plays:?}");
 }

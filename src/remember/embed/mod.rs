@@ -61,7 +61,8 @@ pub enum EmbedError {
 ///
 /// They run on rayon's global pool, which nothing else in this process uses; after its first use this does nothing.
 pub fn limit_threads(threads: u32) {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize).thread_name(|index| format!("embed-{index}"));
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(threads as usize).thread_name(|index| format!("embed-{index}"));
     if let Err(error) = pool.build_global() {
         tracing::debug!(%error, "the embedders' threads were set before");
     }

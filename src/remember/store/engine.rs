@@ -12,9 +12,10 @@ use qdrant_edge::external::ordered_float::OrderedFloat;
 use qdrant_edge::{
     Condition, CountRequestBuilder, CreateIndex, Direction, Distance, EdgeConfig, EdgeConfigBuilder, EdgeShard,
     EdgeVectorParamsBuilder, FieldCondition, FieldIndexOperations, Filter, IntegerIndexParamsBuilder, JsonPath,
-    KeywordIndexParamsBuilder, Match, MatchValue, Memory as Placement, NamedQuery, OrderBy, OrderByInterface, Payload, PayloadFieldSchema, PayloadSchemaParams,
-    PointId, PointInsertOperations, PointOperations, PointStruct, QueryEnum, QueryRequestBuilder, Range, ScoringQuery,
-    ScrollRequestBuilder, UpdateOperation, ValueVariants, VectorInternal, Vectors, WalOptions, WithPayloadInterface,
+    KeywordIndexParamsBuilder, Match, MatchValue, Memory as Placement, NamedQuery, OrderBy, OrderByInterface, Payload,
+    PayloadFieldSchema, PayloadSchemaParams, PointId, PointInsertOperations, PointOperations, PointStruct, QueryEnum,
+    QueryRequestBuilder, Range, ScoringQuery, ScrollRequestBuilder, UpdateOperation, ValueVariants, VectorInternal,
+    Vectors, WalOptions, WithPayloadInterface,
 };
 use serde_json::{Value, json};
 
@@ -113,10 +114,8 @@ impl Engine {
     }
 
     fn index(&self, field: &str, schema: PayloadSchemaParams) -> Result<(), EngineError> {
-        let index = CreateIndex {
-            field_name: json_path(field)?,
-            field_schema: Some(PayloadFieldSchema::FieldParams(schema)),
-        };
+        let index =
+            CreateIndex { field_name: json_path(field)?, field_schema: Some(PayloadFieldSchema::FieldParams(schema)) };
         self.shard
             .update(UpdateOperation::FieldIndexOperation(FieldIndexOperations::CreateIndex(index)))
             .map_err(failed)
@@ -165,12 +164,7 @@ impl Engine {
     }
 
     /// At most `limit` exchanges said in `when`, in the order of their time.
-    pub fn in_time(
-        &self,
-        when: Option<TimeRange>,
-        order: Order,
-        limit: usize,
-    ) -> Result<Vec<Exchange>, EngineError> {
+    pub fn in_time(&self, when: Option<TimeRange>, order: Order, limit: usize) -> Result<Vec<Exchange>, EngineError> {
         guarded(|| {
             let direction = match order {
                 Order::OldestFirst => Direction::Asc,

@@ -59,7 +59,8 @@ pub fn take(folder: &Path) -> Result<Lock, FolderError> {
         Err(fs::TryLockError::WouldBlock) => {
             let mut owner = String::new();
             let read = file.rewind().and_then(|()| file.read_to_string(&mut owner));
-            let owner = if read.is_ok() && !owner.trim().is_empty() { owner.trim().to_owned() } else { "unknown".into() };
+            let owner =
+                if read.is_ok() && !owner.trim().is_empty() { owner.trim().to_owned() } else { "unknown".into() };
             Err(FolderError::Owned { folder: folder.to_owned(), owner })
         }
         Err(fs::TryLockError::Error(source)) => Err(not_writable(source)),

@@ -73,7 +73,9 @@ pub enum OpenError {
         shard.display()
     )]
     OtherEmbedder { shard: PathBuf, stored: String, current: String },
-    #[error("the text model gives vectors of {got} numbers and the memory holds {TEXT_DIMENSION}: choose another in [models]")]
+    #[error(
+        "the text model gives vectors of {got} numbers and the memory holds {TEXT_DIMENSION}: choose another in [models]"
+    )]
     Dimension { got: usize },
     #[error("the memory in {} could not be made: {source}", shard.display())]
     Engine { shard: PathBuf, source: EngineError },
@@ -379,7 +381,10 @@ fn claim(settings: &Settings, identity: &Identity) -> Result<Lock, OpenError> {
 /// Makes an empty shard: built beside, opened once to see that it can be, then renamed into place.
 fn create(shard: &Path, identity: &Identity, search_threads: usize) -> Result<(), OpenError> {
     let beside = clear_sibling(shard, "new")?;
-    drop(Engine::create(&beside, search_threads).map_err(|source| OpenError::Engine { shard: beside.clone(), source })?);
+    drop(
+        Engine::create(&beside, search_threads)
+            .map_err(|source| OpenError::Engine { shard: beside.clone(), source })?,
+    );
     folder::write_identity(&beside, identity)?;
     folder::write_count(&beside, folder::Count::default())?;
     drop(load(&beside, search_threads)?);

@@ -20,17 +20,9 @@ fn the_demo_day_loads_in_two_parts() {
     let day = Day::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/day.toml")).unwrap();
     let parts = day.parts();
     assert_eq!(parts.len(), 2);
-    assert_eq!(
-        parts[0].ends.map(|(_, restart)| restart),
-        Some(Restart::Kill)
-    );
+    assert_eq!(parts[0].ends.map(|(_, restart)| restart), Some(Restart::Kill));
     assert_eq!(parts[1].ends, None);
-    let said = |part: &Part<'_>| {
-        part.events
-            .iter()
-            .filter(|event| event.speech.is_some())
-            .count()
-    };
+    let said = |part: &Part<'_>| part.events.iter().filter(|event| event.speech.is_some()).count();
     assert_eq!((said(&parts[0]), said(&parts[1])), (10, 6));
     assert_eq!(parts[1].starts, "2026-05-04T12:30:00Z".parse().unwrap());
 }
@@ -44,23 +36,15 @@ fn times_are_told_in_the_days_own_zone() {
 
 #[test]
 fn files_are_looked_for_beside_the_script() {
-    let day =
-        day("[[event]]\nat = \"08:05\"\nsound = \"sounds/a.wav\"\nsays = \"Hello.\"\n").unwrap();
-    assert_eq!(
-        day.events[0].speech.as_ref().unwrap().file,
-        Path::new("house/sounds/a.wav")
-    );
+    let day = day("[[event]]\nat = \"08:05\"\nsound = \"sounds/a.wav\"\nsays = \"Hello.\"\n").unwrap();
+    assert_eq!(day.events[0].speech.as_ref().unwrap().file, Path::new("house/sounds/a.wav"));
     let missing = day.check_files().unwrap_err().to_string();
-    assert!(
-        missing.starts_with("house/day.toml:4: there is no file house/sounds/a.wav"),
-        "{missing}"
-    );
+    assert!(missing.starts_with("house/day.toml:4: there is no file house/sounds/a.wav"), "{missing}");
 }
 
 #[test]
 fn a_time_that_goes_backward_is_refused_on_its_line() {
-    let (line, why) =
-        refused("[[event]]\nat = \"09:00\"\npause_s = 1\n[[event]]\nat = \"08:59\"\npause_s = 1\n");
+    let (line, why) = refused("[[event]]\nat = \"09:00\"\npause_s = 1\n[[event]]\nat = \"08:59\"\npause_s = 1\n");
     assert_eq!(line, 8);
     assert!(why.contains("backward"), "{why}");
     let (line, _) = refused("[[event]]\nat = \"07:59\"\npause_s = 1\n");
@@ -74,48 +58,16 @@ fn what_is_wrong_in_an_event_is_refused_with_its_line() {
         ("[[event]]\nat = \"24:00\"\npause_s = 1", 5, "time of day"),
         ("[[event]]\nat = \"08:05:\"\npause_s = 1", 5, "time of day"),
         ("[[event]]\nat = \"08:05\"", 4, "nothing happens"),
-        (
-            "[[event]]\nat = \"08:05\"\nsays = \"Hi\"",
-            4,
-            "needs a sound",
-        ),
-        (
-            "[[event]]\nat = \"08:05\"\nfault = \"camera-dark\"",
-            4,
-            "for_s",
-        ),
+        ("[[event]]\nat = \"08:05\"\nsays = \"Hi\"", 4, "needs a sound"),
+        ("[[event]]\nat = \"08:05\"\nfault = \"camera-dark\"", 4, "for_s"),
         ("[[event]]\nat = \"08:05\"\nfor_s = 3", 4, "needs a fault"),
         ("[[event]]\nat = \"08:05\"\npause_s = 100000", 4, "3600"),
-        (
-            "[[event]]\nat = \"08:05\"\nrestart = \"kill\"\npause_s = 1",
-            4,
-            "stands alone",
-        ),
-        (
-            "[[event]]\nat = \"08:05\"\nsound = \"a.wav\"\nvolume = 3",
-            7,
-            "volume",
-        ),
-        (
-            "[[event]]\nat = \"08:05\"\nfault = \"no-coffee\"\nfor_s = 1",
-            6,
-            "microphone-silent",
-        ),
-        (
-            "[[event]]\nat = \"08:05\"\nsees = [3]",
-            6,
-            "what is in view",
-        ),
-        (
-            "[[event]]\nat = \"08:05\"\nsees = [\"\"]",
-            4,
-            "needs a name",
-        ),
-        (
-            "[[event]]\nat = \"08:05\"\nsees = [{ label = \"cup\", place = [0.9, 0.1, 0.2, 0.3] }]",
-            4,
-            "a place is",
-        ),
+        ("[[event]]\nat = \"08:05\"\nrestart = \"kill\"\npause_s = 1", 4, "stands alone"),
+        ("[[event]]\nat = \"08:05\"\nsound = \"a.wav\"\nvolume = 3", 7, "volume"),
+        ("[[event]]\nat = \"08:05\"\nfault = \"no-coffee\"\nfor_s = 1", 6, "microphone-silent"),
+        ("[[event]]\nat = \"08:05\"\nsees = [3]", 6, "what is in view"),
+        ("[[event]]\nat = \"08:05\"\nsees = [\"\"]", 4, "needs a name"),
+        ("[[event]]\nat = \"08:05\"\nsees = [{ label = \"cup\", place = [0.9, 0.1, 0.2, 0.3] }]", 4, "a place is"),
     ];
     for (events, at, says) in cases {
         let (line, why) = refused(events);
@@ -126,31 +78,17 @@ fn what_is_wrong_in_an_event_is_refused_with_its_line() {
 
 #[test]
 fn a_sight_may_have_a_place() {
-    let day = day(
-        "[[event]]\nat = \"08:05\"\nsees = [\"cup\", { label = \"person\", place = [0.1, 0.2, 0.5, 0.9] }]\n",
-    )
-    .unwrap();
+    let day =
+        day("[[event]]\nat = \"08:05\"\nsees = [\"cup\", { label = \"person\", place = [0.1, 0.2, 0.5, 0.9] }]\n")
+            .unwrap();
     let sees = day.events[0].ahead.clone().unwrap().sees.unwrap();
-    assert_eq!(
-        sees[0],
-        Annotation {
-            label: "cup".into(),
-            place: None
-        }
-    );
+    assert_eq!(sees[0], Annotation { label: "cup".into(), place: None });
     assert_eq!(sees[1].place, Some([0.1, 0.2, 0.5, 0.9]));
 }
 
 #[test]
 fn a_part_that_is_not_there_is_a_typed_error() {
     let day = day("").unwrap();
-    assert_eq!(
-        day.parts().len(),
-        1,
-        "a day without events still is one part"
-    );
-    assert!(matches!(
-        day.clock(1),
-        Err(DayError::NoSuchPart { part: 1, parts: 1 })
-    ));
+    assert_eq!(day.parts().len(), 1, "a day without events still is one part");
+    assert!(matches!(day.clock(1), Err(DayError::NoSuchPart { part: 1, parts: 1 })));
 }

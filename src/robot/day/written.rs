@@ -21,11 +21,7 @@ const LONGEST_FAULT_S: u32 = 86_400;
 
 /// The day in `text`; `origin` is the file that errors name and whose folder relative paths start at.
 pub(super) fn read(text: &str, origin: &Path) -> Result<Day, DayError> {
-    let reader = Reader {
-        text,
-        path: origin,
-        folder: origin.parent().unwrap_or(Path::new("")),
-    };
+    let reader = Reader { text, path: origin, folder: origin.parent().unwrap_or(Path::new("")) };
     let written: WrittenDay = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         reader.refuse(offset, error.message().to_owned())
@@ -76,9 +72,7 @@ impl WrittenSight {
             Self::Placed(Annotation { label, place }) => {
                 let inside = |place: &[f32; 4]| {
                     let [left, top, right, bottom] = *place;
-                    place.iter().all(|edge| (0.0..=1.0).contains(edge))
-                        && left < right
-                        && top < bottom
+                    place.iter().all(|edge| (0.0..=1.0).contains(edge)) && left < right && top < bottom
                 };
                 !label.trim().is_empty() && place.as_ref().is_none_or(inside)
             }
@@ -95,19 +89,12 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn refuse(&self, offset: usize, why: String) -> DayError {
-        DayError::Refused {
-            path: self.path.to_owned(),
-            line: line_of(self.text, offset),
-            why,
-        }
+        DayError::Refused { path: self.path.to_owned(), line: line_of(self.text, offset), why }
     }
 
     fn day(&self, written: WrittenDay) -> Result<Day, DayError> {
         let zone = TimeZone::get(written.time_zone.get_ref()).map_err(|_| {
-            let why = format!(
-                "time_zone {:?} is no zone that this machine knows",
-                written.time_zone.get_ref()
-            );
+            let why = format!("time_zone {:?} is no zone that this machine knows", written.time_zone.get_ref());
             self.refuse(written.time_zone.span().start, why)
         })?;
         let starts: DateTime = written.starts.get_ref().parse().map_err(|_| {
@@ -118,8 +105,7 @@ impl Reader<'_> {
             self.refuse(written.starts.span().start, why)
         })?;
         let instant = |civil: DateTime, offset: usize| {
-            zone.to_timestamp(civil)
-                .map_err(|error| self.refuse(offset, format!("{civil} is no time here: {error}")))
+            zone.to_timestamp(civil).map_err(|error| self.refuse(offset, format!("{civil} is no time here: {error}")))
         };
         if written.event.len() > MOST_EVENTS {
             return Err(self.refuse(0, format!("a day has at most {MOST_EVENTS} events")));
@@ -130,63 +116,33 @@ impl Reader<'_> {
             let (offset, at) = (event.span().start, event.get_ref().at.span().start);
             let civil = starts.date().to_datetime(self.time(&event.get_ref().at)?);
             if civil < last {
-                let why = format!(
-                    "at goes backward: {} comes after {}",
-                    civil.time(),
-                    last.time()
-                );
+                let why = format!("at goes backward: {} comes after {}", civil.time(), last.time());
                 return Err(self.refuse(at, why));
             }
             last = civil;
             events.push(self.event(instant(civil, at)?, offset, event.into_inner())?);
         }
         let begins = instant(starts, written.starts.span().start)?;
-        Ok(Day {
-            title: written.title,
-            zone,
-            starts: begins,
-            events,
-            path: self.path.to_owned(),
-        })
+        Ok(Day { title: written.title, zone, starts: begins, events, path: self.path.to_owned() })
     }
 
     fn time(&self, at: &Spanned<String>) -> Result<Time, DayError> {
         clock_time(at.get_ref()).ok_or_else(|| {
-            let why = format!(
-                "at must be a time of day, as in \"08:05\" or \"08:05:30\", and is {:?}",
-                at.get_ref()
-            );
+            let why = format!("at must be a time of day, as in \"08:05\" or \"08:05:30\", and is {:?}", at.get_ref());
             self.refuse(at.span().start, why)
         })
     }
 
-    fn event(
-        &self,
-        at: Timestamp,
-        offset: usize,
-        mut written: WrittenEvent,
-    ) -> Result<Event, DayError> {
+    fn event(&self, at: Timestamp, offset: usize, mut written: WrittenEvent) -> Result<Event, DayError> {
         let refuse = |why: &str| self.refuse(offset, why.to_owned());
         let speech = self.speech(&mut written).map_err(refuse)?;
         let fault = breakage(&written).map_err(refuse)?;
-        if written
-            .pause_s
-            .is_some_and(|pause| !(1..=LONGEST_PAUSE_S).contains(&pause))
-        {
-            return Err(refuse(
-                "pause_s must be 1 to 3600 seconds; for longer, give the next event a later time",
-            ));
+        if written.pause_s.is_some_and(|pause| !(1..=LONGEST_PAUSE_S).contains(&pause)) {
+            return Err(refuse("pause_s must be 1 to 3600 seconds; for longer, give the next event a later time"));
         }
         let sights = [&written.sees, &written.sees_left, &written.sees_right];
-        if sights
-            .into_iter()
-            .flatten()
-            .flatten()
-            .any(|sight| !sight.is_fair())
-        {
-            return Err(refuse(
-                "what is in view needs a name, and a place is left, top, right, bottom from 0 to 1",
-            ));
+        if sights.into_iter().flatten().flatten().any(|sight| !sight.is_fair()) {
+            return Err(refuse("what is in view needs a name, and a place is left, top, right, bottom from 0 to 1"));
         }
         let event = Event {
             at,
@@ -200,9 +156,7 @@ impl Reader<'_> {
             restart: written.restart,
         };
         match (event.restart.is_some(), event.has_something()) {
-            (true, true) => Err(refuse(
-                "a restart stands alone; give what comes before or after it its own event",
-            )),
+            (true, true) => Err(refuse("a restart stands alone; give what comes before or after it its own event")),
             (false, false) => Err(refuse(
                 "nothing happens in this event: it needs one of sound, picture, sees, sees_left, sees_right, fault, \
                  pause_s, restart",
@@ -215,10 +169,7 @@ impl Reader<'_> {
         match (written.sound.take(), written.says.take()) {
             (Some(file), says) => {
                 let says = says.unwrap_or_default().trim().to_owned();
-                Ok(Some(Speech {
-                    file: self.folder.join(file),
-                    says,
-                }))
+                Ok(Some(Speech { file: self.folder.join(file), says }))
             }
             (None, Some(_)) => Err("says needs a sound: the recording of these words"),
             (None, None) => Ok(None),
@@ -226,18 +177,14 @@ impl Reader<'_> {
     }
 
     fn ahead(&self, picture: Option<PathBuf>, sees: Option<Vec<WrittenSight>>) -> Option<View> {
-        (picture.is_some() || sees.is_some()).then(|| View {
-            picture: picture.map(|file| self.folder.join(file)),
-            sees: sees.map(annotations),
-        })
+        (picture.is_some() || sees.is_some())
+            .then(|| View { picture: picture.map(|file| self.folder.join(file)), sees: sees.map(annotations) })
     }
 }
 
 fn breakage(written: &WrittenEvent) -> Result<Option<Breakage>, &'static str> {
     match (written.fault, written.for_s) {
-        (Some(fault), Some(for_s)) if (1..=LONGEST_FAULT_S).contains(&for_s) => {
-            Ok(Some(Breakage { fault, for_s }))
-        }
+        (Some(fault), Some(for_s)) if (1..=LONGEST_FAULT_S).contains(&for_s) => Ok(Some(Breakage { fault, for_s })),
         (Some(_), _) => Err("a fault needs for_s: how many seconds it lasts, 1 to 86400"),
         (None, Some(_)) => Err("for_s needs a fault"),
         (None, None) => Ok(None),
@@ -245,10 +192,7 @@ fn breakage(written: &WrittenEvent) -> Result<Option<Breakage>, &'static str> {
 }
 
 fn side(sees: Vec<WrittenSight>) -> View {
-    View {
-        picture: None,
-        sees: Some(annotations(sees)),
-    }
+    View { picture: None, sees: Some(annotations(sees)) }
 }
 
 impl Event {
@@ -271,14 +215,9 @@ fn clock_time(text: &str) -> Option<Time> {
     let mut fields = text.split(':');
     let mut next = || {
         let field = fields.next()?;
-        (field.len() == 2 && field.bytes().all(|byte| byte.is_ascii_digit()))
-            .then(|| field.parse::<i8>().ok())?
+        (field.len() == 2 && field.bytes().all(|byte| byte.is_ascii_digit())).then(|| field.parse::<i8>().ok())?
     };
     let (hour, minute) = (next()?, next()?);
     let second = if text.len() > 5 { next()? } else { 0 };
-    if fields.next().is_some() {
-        None
-    } else {
-        Time::new(hour, minute, second, 0).ok()
-    }
+    if fields.next().is_some() { None } else { Time::new(hour, minute, second, 0).ok() }
 }

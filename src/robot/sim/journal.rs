@@ -73,10 +73,7 @@ pub struct Journal {
 impl Journal {
     pub(super) fn add(&mut self, at: Timestamp, what: Doing) {
         if self.deeds.len() < MOST_DEEDS {
-            self.deeds.push(Deed {
-                at_ms: at.as_millisecond(),
-                what,
-            });
+            self.deeds.push(Deed { at_ms: at.as_millisecond(), what });
         } else {
             self.left_out += 1;
         }
@@ -87,17 +84,10 @@ impl Journal {
     pub fn sentences(&self) -> Vec<&str> {
         let said = |deed: &'_ Deed| matches!(&deed.what, Doing::Says { .. });
         let words = |deed| match deed {
-            &Deed {
-                what: Doing::Says { ref sentence },
-                ..
-            } => sentence.as_str(),
+            &Deed { what: Doing::Says { ref sentence }, .. } => sentence.as_str(),
             _ => "",
         };
-        self.deeds
-            .iter()
-            .filter(|deed| said(deed))
-            .map(words)
-            .collect()
+        self.deeds.iter().filter(|deed| said(deed)).map(words).collect()
     }
 }
 
@@ -117,16 +107,8 @@ mod tests {
     #[test]
     fn a_deed_is_one_flat_line_of_json() {
         let mut journal = Journal::default();
-        journal.add(
-            Timestamp::UNIX_EPOCH,
-            Doing::Says {
-                sentence: "Hi.".into(),
-            },
-        );
-        assert_eq!(
-            serde_json::to_string(&journal.deeds[0]).unwrap(),
-            r#"{"at_ms":0,"did":"says","sentence":"Hi."}"#
-        );
+        journal.add(Timestamp::UNIX_EPOCH, Doing::Says { sentence: "Hi.".into() });
+        assert_eq!(serde_json::to_string(&journal.deeds[0]).unwrap(), r#"{"at_ms":0,"did":"says","sentence":"Hi."}"#);
         assert_eq!(journal.sentences(), ["Hi."]);
     }
 }

@@ -50,22 +50,14 @@ impl Microphone {
     pub(super) fn new(seed: u32) -> Self {
         // Xorshift must not begin at 0.
         let noise = seed.wrapping_mul(0x9E37_79B9) | 1;
-        Self {
-            stretches: VecDeque::new(),
-            rate: ROOM_RATE,
-            channels: 1,
-            noise,
-        }
+        Self { stretches: VecDeque::new(), rate: ROOM_RATE, channels: 1, noise }
     }
 
     /// Queues a recording between its lead and its tail.
     pub(super) fn record(&mut self, sound: Sound) {
         (self.rate, self.channels) = (sound.rate, sound.channels);
         self.quiet(LEAD_MS);
-        self.stretches.push_back(Stretch::Recording {
-            samples: sound.samples,
-            position: 0,
-        });
+        self.stretches.push_back(Stretch::Recording { samples: sound.samples, position: 0 });
         self.quiet(TAIL_MS);
     }
 
@@ -93,16 +85,10 @@ impl Microphone {
                 *left -= now;
                 let over = *left == 0;
                 let count = usize::try_from(now).unwrap_or(0) * channels;
-                (
-                    (0..count)
-                        .map(|_| room(&mut self.noise))
-                        .collect::<Vec<f32>>(),
-                    over,
-                )
+                ((0..count).map(|_| room(&mut self.noise)).collect::<Vec<f32>>(), over)
             }
             Stretch::Recording { samples, position } => {
-                let end = (*position + usize::try_from(frames).unwrap_or(1) * channels)
-                    .min(samples.len());
+                let end = (*position + usize::try_from(frames).unwrap_or(1) * channels).min(samples.len());
                 let chunk = samples.get(*position..end).unwrap_or(&[]).to_vec();
                 *position = end;
                 (chunk, end == samples.len())
@@ -114,11 +100,7 @@ impl Microphone {
         if deaf {
             samples.fill(0.0);
         }
-        Some(Sound {
-            samples,
-            rate: self.rate,
-            channels: self.channels,
-        })
+        Some(Sound { samples, rate: self.rate, channels: self.channels })
     }
 }
 
@@ -132,12 +114,8 @@ fn room(state: &mut u32) -> f32 {
 
 /// The whole of a WAV file: whole-number samples of 8 to 32 bits, or 32-bit floats, at any rate.
 pub(super) fn open_recording(path: &Path) -> Result<Sound, DayError> {
-    let refuse = |why: String| DayError::Unreadable {
-        path: path.to_owned(),
-        why,
-    };
-    let broken =
-        |error: hound::Error| refuse(format!("is no WAV file that can be played: {error}"));
+    let refuse = |why: String| DayError::Unreadable { path: path.to_owned(), why };
+    let broken = |error: hound::Error| refuse(format!("is no WAV file that can be played: {error}"));
     let mut reader = hound::WavReader::open(path).map_err(broken)?;
     let spec = reader.spec();
     if !(4_000..=192_000).contains(&spec.sample_rate) || !(1..=8).contains(&spec.channels) {
@@ -156,21 +134,14 @@ pub(super) fn open_recording(path: &Path) -> Result<Sound, DayError> {
         hound::SampleFormat::Float => reader.samples::<f32>().collect(),
         hound::SampleFormat::Int => {
             let full = 2f32.powi(i32::from(spec.bits_per_sample) - 1);
-            reader
-                .samples::<i32>()
-                .map(|sample| sample.map(|value| value as f32 / full))
-                .collect()
+            reader.samples::<i32>().map(|sample| sample.map(|value| value as f32 / full)).collect()
         }
     };
     let samples = samples.map_err(broken)?;
     if samples.iter().any(|sample| !sample.is_finite()) {
         return Err(refuse("holds samples that are no numbers".into()));
     }
-    Ok(Sound {
-        samples,
-        rate: spec.sample_rate,
-        channels: spec.channels,
-    })
+    Ok(Sound { samples, rate: spec.sample_rate, channels: spec.channels })
 }
 
 #[cfg(test)]
@@ -185,28 +156,14 @@ mod tests {
     fn a_recording_comes_whole_between_lead_and_tail() {
         let samples: Vec<f32> = (0..44_100).map(|i| (i as f32 * 0.01).sin()).collect();
         let mut microphone = Microphone::new(1);
-        microphone.record(Sound {
-            samples: samples.clone(),
-            rate: 22_050,
-            channels: 2,
-        });
+        microphone.record(Sound { samples: samples.clone(), rate: 22_050, channels: 2 });
         assert_eq!(microphone.next(), Next::Quiet);
         let chunks = all(&mut microphone);
-        assert!(
-            chunks
-                .iter()
-                .all(|chunk| chunk.millis() <= 100 && chunk.rate == 22_050 && chunk.channels == 2)
-        );
-        let heard: Vec<f32> = chunks
-            .iter()
-            .flat_map(|chunk| chunk.samples.clone())
-            .collect();
+        assert!(chunks.iter().all(|chunk| chunk.millis() <= 100 && chunk.rate == 22_050 && chunk.channels == 2));
+        let heard: Vec<f32> = chunks.iter().flat_map(|chunk| chunk.samples.clone()).collect();
         let lead = 22_050 * 300 / 1_000 * 2;
         assert_eq!(&heard[lead..lead + samples.len()], samples.as_slice());
-        assert_eq!(
-            heard.len(),
-            samples.len() + lead + 22_050 * 1_500 / 1_000 * 2
-        );
+        assert_eq!(heard.len(), samples.len() + lead + 22_050 * 1_500 / 1_000 * 2);
         assert_eq!(microphone.next(), Next::Nothing);
     }
 
@@ -215,14 +172,10 @@ mod tests {
         let quiet = |seed| {
             let mut microphone = Microphone::new(seed);
             microphone.quiet(1_000);
-            all(&mut microphone)
-                .into_iter()
-                .flat_map(|chunk| chunk.samples)
-                .collect::<Vec<f32>>()
+            all(&mut microphone).into_iter().flat_map(|chunk| chunk.samples).collect::<Vec<f32>>()
         };
         let room = quiet(7);
-        let rms =
-            (room.iter().map(|sample| sample * sample).sum::<f32>() / room.len() as f32).sqrt();
+        let rms = (room.iter().map(|sample| sample * sample).sum::<f32>() / room.len() as f32).sqrt();
         let decibels = 20.0 * rms.log10();
         assert!((-71.0..-69.0).contains(&decibels), "{decibels}");
         assert_eq!(room, quiet(7));
@@ -248,12 +201,7 @@ mod tests {
             (32, hound::SampleFormat::Float),
         ] {
             let path = folder.path().join(format!("{bits}.wav"));
-            let spec = hound::WavSpec {
-                channels: 1,
-                sample_rate: 8_000,
-                bits_per_sample: bits,
-                sample_format: format,
-            };
+            let spec = hound::WavSpec { channels: 1, sample_rate: 8_000, bits_per_sample: bits, sample_format: format };
             let mut writer = hound::WavWriter::create(&path, spec).unwrap();
             for _ in 0..100 {
                 match format {
@@ -263,17 +211,8 @@ mod tests {
             }
             writer.finalize().unwrap();
             let sound = open_recording(&path).unwrap();
-            assert_eq!(
-                (sound.rate, sound.channels, sound.samples.len()),
-                (8_000, 1, 100)
-            );
-            assert!(
-                sound
-                    .samples
-                    .iter()
-                    .all(|sample| (sample - 0.5).abs() < 1e-6),
-                "{bits} bits"
-            );
+            assert_eq!((sound.rate, sound.channels, sound.samples.len()), (8_000, 1, 100));
+            assert!(sound.samples.iter().all(|sample| (sample - 0.5).abs() < 1e-6), "{bits} bits");
         }
     }
 
@@ -281,11 +220,7 @@ mod tests {
     fn a_file_that_is_no_recording_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.wav");
-        for content in [
-            &b""[..],
-            b"RIFF",
-            b"not a sound at all, but long enough for a header of forty-four bytes",
-        ] {
+        for content in [&b""[..], b"RIFF", b"not a sound at all, but long enough for a header of forty-four bytes"] {
             std::fs::write(&path, content).unwrap();
             let error = open_recording(&path).unwrap_err().to_string();
             assert!(error.contains("a.wav") && error.contains("WAV"), "{error}");

@@ -93,38 +93,21 @@ impl Sim {
             microphone: Microphone::new(u32::try_from(part.number).unwrap_or(0)),
             over: false,
         };
-        let name = format!(
-            "the simulated robot, playing \"{}\", part {}",
-            day.title,
-            part.number + 1
-        );
+        let name = format!("the simulated robot, playing \"{}\", part {}", day.title, part.number + 1);
         Ok(Self::with(name, clock, script, body, false))
     }
 
     /// A robot in a room where nothing happens: quiet at the pace of real time, nothing to see, and never an end.
     #[must_use]
     pub fn silent_room(clock: Clock) -> Self {
-        let script = Script {
-            events: VecDeque::new(),
-            ends_at: None,
-            microphone: Microphone::new(0),
-            over: false,
-        };
+        let script = Script { events: VecDeque::new(), ends_at: None, microphone: Microphone::new(0), over: false };
         let name = "the simulated robot in a silent room".into();
         Self::with(name, clock, script, Body::default(), true).paced(true)
     }
 
     fn with(name: String, clock: Clock, script: Script, body: Body, silent: bool) -> Self {
         let (script, body) = (Mutex::new(script), Mutex::new(body));
-        Self {
-            name,
-            clock,
-            paced: false,
-            silent,
-            script,
-            body,
-            changed: Condvar::new(),
-        }
+        Self { name, clock, paced: false, silent, script, body, changed: Condvar::new() }
     }
 
     /// Whether hearing and playing take as long as in a room. A day does not by default, a silent room does.
@@ -170,22 +153,13 @@ impl Sim {
             let mut body = self.body();
             // Only an end cuts the wait short.
             while !body.resting {
-                let Some(left) = until
-                    .checked_duration_since(Instant::now())
-                    .filter(|left| !left.is_zero())
-                else {
+                let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
                     break;
                 };
-                body = self
-                    .changed
-                    .wait_timeout(body, left)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0;
+                body = self.changed.wait_timeout(body, left).unwrap_or_else(PoisonError::into_inner).0;
             }
         }
-        self.clock.advance(SignedDuration::from_millis(
-            i64::try_from(millis).unwrap_or(i64::MAX),
-        ));
+        self.clock.advance(SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX)));
     }
 
     /// The next chunk of what is queued.
@@ -215,23 +189,13 @@ impl Sim {
         };
         self.clock.set(event.at);
         let now = self.clock.now();
-        let sound = event
-            .speech
-            .as_ref()
-            .map(|speech| open_recording(&speech.file))
-            .transpose()?;
+        let sound = event.speech.as_ref().map(|speech| open_recording(&speech.file)).transpose()?;
         {
             let mut body = self.body();
             body.show(&event);
             body.break_for(&event, now);
             if let Some(broken) = event.fault {
-                body.journal.add(
-                    now,
-                    Doing::Breaks {
-                        fault: broken.fault,
-                        for_s: broken.for_s,
-                    },
-                );
+                body.journal.add(now, Doing::Breaks { fault: broken.fault, for_s: broken.for_s });
             }
             if let Some(speech) = event.speech {
                 body.journal.add(now, Doing::Visitor { says: speech.says });
@@ -248,23 +212,11 @@ impl Sim {
 
     /// The error of a part that does not work now, written down.
     fn fails(&self, part: &'static str, why: &str, gone: bool) -> RobotError {
-        self.body().journal.add(
-            self.clock.now(),
-            Doing::Fails {
-                part,
-                why: why.to_owned(),
-            },
-        );
+        self.body().journal.add(self.clock.now(), Doing::Fails { part, why: why.to_owned() });
         if gone {
-            RobotError::Missing {
-                part,
-                why: why.to_owned(),
-            }
+            RobotError::Missing { part, why: why.to_owned() }
         } else {
-            RobotError::Failed {
-                part,
-                why: why.to_owned(),
-            }
+            RobotError::Failed { part, why: why.to_owned() }
         }
     }
 
@@ -274,11 +226,7 @@ impl Sim {
 
     fn needs_motors(&self) -> Result<(), RobotError> {
         if self.is_broken(Fault::MotorsOff) {
-            Err(self.fails(
-                "motors",
-                "they are switched off, so nothing moved; switch them on",
-                false,
-            ))
+            Err(self.fails("motors", "they are switched off, so nothing moved; switch them on", false))
         } else {
             Ok(())
         }
@@ -292,11 +240,9 @@ impl Sim {
 
 impl Body {
     fn show(&mut self, event: &Event) {
-        for (view, new) in [
-            (&mut self.ahead, &event.ahead),
-            (&mut self.left, &event.left),
-            (&mut self.right, &event.right),
-        ] {
+        for (view, new) in
+            [(&mut self.ahead, &event.ahead), (&mut self.left, &event.left), (&mut self.right, &event.right)]
+        {
             if new.is_some() {
                 view.clone_from(new);
             }
@@ -308,15 +254,12 @@ impl Body {
             self.faults.retain(|(fault, _)| *fault != broken.fault);
             // A time beyond jiff's range would be the year 9999: as good as never mended.
             let mended = from.checked_add(SignedDuration::from_secs(i64::from(broken.for_s)));
-            self.faults
-                .push((broken.fault, mended.unwrap_or(Timestamp::MAX)));
+            self.faults.push((broken.fault, mended.unwrap_or(Timestamp::MAX)));
         }
     }
 
     fn is_broken(&self, fault: Fault, now: Timestamp) -> bool {
-        self.faults
-            .iter()
-            .any(|(broken, mended)| *broken == fault && now < *mended)
+        self.faults.iter().any(|(broken, mended)| *broken == fault && now < *mended)
     }
 
     fn view(&self) -> Option<&View> {
@@ -329,16 +272,11 @@ impl Body {
 }
 
 fn read_picture(path: PathBuf) -> Result<Vec<u8>, DayError> {
-    let unreadable = |why: String| DayError::Unreadable {
-        path: path.clone(),
-        why,
-    };
+    let unreadable = |why: String| DayError::Unreadable { path: path.clone(), why };
     let cannot = |error: std::io::Error| unreadable(format!("cannot be read: {error}"));
     let size = std::fs::metadata(&path).map_err(cannot)?.len();
     if size > LARGEST_PICTURE {
-        return Err(unreadable(format!(
-            "has {size} bytes; a picture has at most {LARGEST_PICTURE}"
-        )));
+        return Err(unreadable(format!("has {size} bytes; a picture has at most {LARGEST_PICTURE}")));
     }
     std::fs::read(&path).map_err(cannot)
 }
@@ -385,25 +323,11 @@ impl Robot for Sim {
             let why = "nobody says what this simulated camera would show there (a scripted day can, with `sees`)";
             return Err(self.fails("camera", why, self.silent));
         };
-        let encoded = view
-            .picture
-            .map(read_picture)
-            .transpose()?
-            .unwrap_or_default();
+        let encoded = view.picture.map(read_picture).transpose()?.unwrap_or_default();
         let at = self.clock.now();
-        let sees = view
-            .sees
-            .as_ref()
-            .map(|sees| sees.iter().map(|seen| seen.label.clone()).collect());
-        self.body()
-            .journal
-            .add(at, Doing::TakesPicture { looked, sees });
-        Ok(Picture {
-            encoded,
-            annotations: view.sees,
-            at,
-            looked,
-        })
+        let sees = view.sees.as_ref().map(|sees| sees.iter().map(|seen| seen.label.clone()).collect());
+        self.body().journal.add(at, Doing::TakesPicture { looked, sees });
+        Ok(Picture { encoded, annotations: view.sees, at, looked })
     }
 
     fn play(&self, sound: &Sound, stop: &dyn Fn() -> bool) -> Result<(), RobotError> {
@@ -418,30 +342,17 @@ impl Robot for Sim {
             played += step;
         }
         let stopped = played < length;
-        self.body().journal.add(
-            began,
-            Doing::Plays {
-                millis: played,
-                stopped,
-            },
-        );
+        self.body().journal.add(began, Doing::Plays { millis: played, stopped });
         Ok(())
     }
 
     fn say(&self, sentence: &str) {
-        self.body().journal.add(
-            self.clock.now(),
-            Doing::Says {
-                sentence: sentence.to_owned(),
-            },
-        );
+        self.body().journal.add(self.clock.now(), Doing::Says { sentence: sentence.to_owned() });
     }
 
     fn gesture(&self, gesture: Gesture) -> Result<(), RobotError> {
         self.needs_motors()?;
-        self.body()
-            .journal
-            .add(self.clock.now(), Doing::Gestures { gesture });
+        self.body().journal.add(self.clock.now(), Doing::Gestures { gesture });
         match gesture {
             Gesture::LookLeft => self.turn(Direction::Left),
             Gesture::LookRight => self.turn(Direction::Right),
@@ -457,9 +368,7 @@ impl Robot for Sim {
     fn look(&self, direction: Direction) -> Result<(), RobotError> {
         self.needs_motors()?;
         self.turn(direction);
-        self.body()
-            .journal
-            .add(self.clock.now(), Doing::Looks { direction });
+        self.body().journal.add(self.clock.now(), Doing::Looks { direction });
         Ok(())
     }
 
