@@ -3,7 +3,8 @@
 //!
 //! Small rules, each where sentence vectors were measured to be weak: a statement lies as near to the examples of its
 //! topic as a question does, "What do you see?" and "What did you see?" are 0.9 alike, and a gesture's name is worth
-//! more than its neighbourhood. What each rule is worth is printed by the accuracy test.
+//! more than its neighbourhood. What the rules are worth together is
+//! printed by the test that leaves each example out in turn (276 of 296 with them, 232 without).
 
 use crate::robot::{Direction, Gesture};
 
@@ -221,10 +222,10 @@ impl Sentence {
         if (wanted || verb) && self.has(&["dance", "dancing"]) {
             return Some(Gesture::Dance);
         }
-        if wanted || verb || alone {
-            if let Some(gesture) = self.words.iter().find_map(|word| named(word)) {
-                return Some(gesture);
-            }
+        if (wanted || verb || alone)
+            && let Some(gesture) = self.words.iter().find_map(|word| named(word))
+        {
+            return Some(gesture);
         }
         self.turn()
     }
