@@ -2,7 +2,7 @@
 //! gesture or direction is named, and whether eyes and ears are meant now or in the past.
 //!
 //! Small rules, each where sentence vectors were measured to be weak: a statement lies as near to the examples of its
-//! topic as a question does, "What do you see?" and "What did you see?" are 0.9 alike, and a gesture's name is worth
+//! topic as a question does, "What do you see?" and "What did you see?" are 0.79 alike (cosine, MiniLM), and a gesture's name is worth
 //! more than its neighbourhood. What the rules are worth together is
 //! printed by the test that leaves each example out in turn (276 of 296 with them, 232 without).
 
