@@ -6,10 +6,13 @@
 //!
 //! English only, as the offline brain is.
 
+mod words;
+
 use jiff::civil::{Date, Weekday};
 use jiff::{SignedDuration, Timestamp, ToSpan, Zoned};
 
 use crate::remember::TimeRange;
+use words::{Half, Token, clock_figures, number, tokens};
 
 /// What words for a time come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,36 +71,6 @@ pub fn find_in(question: &str, now: &Zoned) -> Option<(When, String)> {
         return Some((when, question.get(first.start..last.end)?.to_owned()));
     }
     None
-}
-
-/// A word in lower case without apostrophes, and where it stands.
-struct Token {
-    word: String,
-    start: usize,
-    end: usize,
-}
-
-fn tokens(text: &str) -> Vec<Token> {
-    let part_of_word = |letter: char| letter.is_alphanumeric() || matches!(letter, '\'' | '’' | ':');
-    let mut tokens = Vec::new();
-    let mut start = None;
-    for (place, letter) in text.char_indices().chain([(text.len(), ' ')]) {
-        match (part_of_word(letter), start) {
-            (true, None) => start = Some(place),
-            (false, Some(begin)) => {
-                let raw = text.get(begin..place).unwrap_or_default();
-                let kept = raw.trim_matches([':', '\'', '’']);
-                let begin = begin + raw.find(kept).unwrap_or_default();
-                let word = kept.to_lowercase().replace(['\'', '’'], "");
-                if !word.is_empty() {
-                    tokens.push(Token { word, start: begin, end: begin + kept.len() });
-                }
-                start = None;
-            }
-            _ => {}
-        }
-    }
-    tokens
 }
 
 /// Reads time expressions at places among the tokens; every method answers with the tokens used.
@@ -588,57 +561,6 @@ impl Reader<'_> {
     fn range(&self, from: Timestamp, to: Timestamp) -> When {
         let to = to.min(self.now.timestamp());
         if from > to { When::Unknown } else { When::Range(TimeRange { from, to }) }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Half {
-    Morning,
-    Afternoon,
-}
-
-impl Half {
-    fn read(word: &str) -> Option<Self> {
-        match word {
-            "am" => Some(Self::Morning),
-            "pm" => Some(Self::Afternoon),
-            _ => None,
-        }
-    }
-
-    fn of_part(last: &str, first: &str) -> Self {
-        if last == "morning" || first == "a" { Self::Morning } else { Self::Afternoon }
-    }
-}
-
-/// Reads "8", "8:30", "8pm", "eight"; `minute` is what stood before.
-fn clock_figures(word: &str, minute: i8) -> Option<(i8, i8, Option<Half>)> {
-    let (figures, half) = match word.strip_suffix("am").or_else(|| word.strip_suffix("pm")) {
-        Some(figures) if !figures.is_empty() => (figures, Half::read(&word[figures.len()..])),
-        _ => (word, None),
-    };
-    let (hour, minute) = match figures.split_once(':') {
-        Some((hour, minutes)) => (hour.parse().ok()?, minutes.parse().ok()?),
-        None => (i8::try_from(number(figures)?).ok()?, minute),
-    };
-    ((0..24).contains(&hour) && (0..60).contains(&minute)).then_some((hour, minute, half))
-}
-
-/// A number up to sixty in words, or any in figures.
-fn number(word: &str) -> Option<i64> {
-    const WORDS: [&str; 13] =
-        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
-    if let Some(place) = WORDS.iter().position(|known| *known == word) {
-        return i64::try_from(place).ok();
-    }
-    match word {
-        "fifteen" => Some(15),
-        "twenty" => Some(20),
-        "thirty" => Some(30),
-        "forty" => Some(40),
-        "fifty" => Some(50),
-        "sixty" => Some(60),
-        _ => word.parse().ok(),
     }
 }
 

@@ -37,12 +37,12 @@ pub(super) enum Choice {
     Words,
 }
 
-/// How many of a kind's nearest examples are averaged. On the tuning questions 2, 3 and 4 came out alike (0.86 without
-/// the rules), 1 and 5 lower (0.84).
+/// How many of a kind's nearest examples are averaged. On the first 108 tuning questions 2, 3 and 4 came out alike (0.86
+/// without the rules), 1 and 5 lower (0.84).
 const NEAREST: usize = 3;
 
-/// A kind whose nearest examples are less alike than this is no answer (cosine). Found on the tuning questions; see
-/// the accuracy test.
+/// A kind whose nearest examples are less alike than this is no answer (cosine). On the tuning questions 0.25 and 0.30
+/// came out alike (190 of 193).
 const LEAST_ALIKE: f32 = 0.30;
 
 /// Likeness of a sentence to each kind of example.

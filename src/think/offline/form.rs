@@ -2,8 +2,9 @@
 //! gesture or direction is named, and whether eyes and ears are meant now or in the past.
 //!
 //! Small rules, each where sentence vectors were measured to be weak: a statement lies as near to the examples of its
-//! topic as a question does, "What do you see?" and "What did you see?" are 0.9 alike, and a gesture's name is worth
-//! more than its neighbourhood. What each rule is worth is printed by the accuracy test.
+//! topic as a question does, "What do you see?" and "What did you see?" are 0.79 alike (cosine, MiniLM), and a gesture's name is worth
+//! more than its neighbourhood. What the rules are worth together is
+//! printed by the test that leaves each example out in turn (276 of 296 with them, 232 without).
 
 use crate::robot::{Direction, Gesture};
 
@@ -42,10 +43,41 @@ const QUESTION_OPENERS: [&str; 49] = [
 ];
 
 /// Words that open a request for something that a tool can do.
-const REQUEST_OPENERS: [&str; 32] = [
-    "tell", "remind", "repeat", "show", "look", "take", "describe", "turn", "nod", "shake", "dance", "act", "pretend",
-    "make", "do", "be", "move", "face", "try", "give", "search", "find", "recall", "say", "watch", "smile", "cheer",
-    "lets", "let", "check", "see", "have",
+const REQUEST_OPENERS: [&str; 34] = [
+    "tell",
+    "summarise",
+    "summarize",
+    "remind",
+    "repeat",
+    "show",
+    "look",
+    "take",
+    "describe",
+    "turn",
+    "nod",
+    "shake",
+    "dance",
+    "act",
+    "pretend",
+    "make",
+    "do",
+    "be",
+    "move",
+    "face",
+    "try",
+    "give",
+    "search",
+    "find",
+    "recall",
+    "say",
+    "watch",
+    "smile",
+    "cheer",
+    "lets",
+    "let",
+    "check",
+    "see",
+    "have",
 ];
 
 /// How a sentence begins that asks although it begins with "I".
@@ -190,10 +222,10 @@ impl Sentence {
         if (wanted || verb) && self.has(&["dance", "dancing"]) {
             return Some(Gesture::Dance);
         }
-        if wanted || verb || alone {
-            if let Some(gesture) = self.words.iter().find_map(|word| named(word)) {
-                return Some(gesture);
-            }
+        if (wanted || verb || alone)
+            && let Some(gesture) = self.words.iter().find_map(|word| named(word))
+        {
+            return Some(gesture);
         }
         self.turn()
     }
@@ -450,6 +482,8 @@ impl Sentence {
             "conversation",
             "discuss",
             "discussed",
+            "discuss",
+            "promised",
             "recommend",
             "saying",
             "answer",
