@@ -2,6 +2,7 @@
 //!
 //! This is the only part of the project that prints. Exit codes: 0 done, 1 could not, 2 wrong use.
 
+mod calibrate;
 mod demo;
 mod doctor;
 mod memory;
@@ -48,6 +49,8 @@ enum Command {
     /// The memory: what it holds, and what it finds.
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
+    /// Measures from which score on an exchange counts as found, with the text model in use.
+    Calibrate(calibrate::CalibrateArguments),
 }
 
 /// How a table is printed.
@@ -126,6 +129,7 @@ fn run(command: Command, setting: &Setting) -> Result<ExitCode, CliError> {
             Command::Doctor(output) => doctor::run(setting, output).await,
             Command::Models(command) => models::run(setting, command).await,
             Command::Memory(command) => memory::run(setting, command).await,
+            Command::Calibrate(arguments) => calibrate::run(setting, arguments).await,
         }
     });
     // Blocking threads that still wait for a dead microphone must not hold the process.

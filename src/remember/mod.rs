@@ -5,6 +5,7 @@
 //! until they are in the shard. The handle [`Memory`] may be cloned freely; the shard behind it has one writer. A shard that cannot be opened is set aside or refused with a sentence, never
 //! wiped.
 
+pub mod calibrate;
 pub mod embed;
 pub mod exchange;
 pub mod journal;

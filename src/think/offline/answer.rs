@@ -113,19 +113,32 @@ fn sampled(memories: &[Remembered], of: usize, asked: &Asked<'_>) -> String {
     }
     let time = asked.when.map(turned_to_you);
     let opening = match (&time, memories.len()) {
-        (Some(time), 1) => format!("{time} we talked about one thing:"),
-        (Some(time), _) => format!("{time} we talked about several things:"),
-        (None, 1) => "we talked about one thing:".to_owned(),
-        (None, _) => "we talked about several things:".to_owned(),
+        (Some(time), 1) => format!("{time} we talked about one thing."),
+        (Some(time), _) => format!("{time} we talked about several things."),
+        (None, 1) => "we talked about one thing.".to_owned(),
+        (None, _) => "we talked about several things.".to_owned(),
     };
-    let items = memories.iter().take(LISTED).map(|memory| {
-        let at =
-            if memory.just_said { "a moment ago".to_owned() } else { told_time(memory.exchange.said_at, asked.now) };
-        capitalised(&format!("{at} {}", said(&memory.exchange, asked)))
-    });
-    let listed = items.collect::<Vec<_>>().join(" ");
-    let more = of.max(memories.len()) - memories.len().min(LISTED);
-    let rest = if more > 0 { format!(" And there is more: {more} in all that I left out.") } else { String::new() };
+    let here = |memory: &Remembered| memory.exchange.said_at.to_zoned(asked.now.time_zone().clone());
+    // The day is said once, and not at all where the person's own words for it opened the answer.
+    let mut day = time.is_some().then(|| asked.now.date());
+    let mut items = Vec::new();
+    for memory in memories.iter().take(LISTED) {
+        let (moment, before) = (here(memory), day.replace(here(memory).date()));
+        let at = if memory.just_said {
+            "a moment ago".to_owned()
+        } else if before == Some(moment.date()) {
+            format!("at {}", moment.strftime("%H:%M"))
+        } else {
+            told_time(memory.exchange.said_at, asked.now)
+        };
+        items.push(capitalised(&format!("{at} {}", said(&memory.exchange, asked))));
+    }
+    let listed = items.join(" ");
+    let rest = match of.max(memories.len()) - memories.len().min(LISTED) {
+        0 => String::new(),
+        1 => " There is one more that I left out.".to_owned(),
+        more => format!(" There are {more} more that I left out."),
+    };
     capitalised(&format!("{opening} {listed}{rest}"))
 }
 

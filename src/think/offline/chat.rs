@@ -72,8 +72,13 @@ impl Sentences {
         let joined = format!(" {} ", all.join(" "));
         let says = |phrases: &[&str]| phrases.iter().any(|phrase| joined.contains(&format!(" {phrase} ")));
         let begins = |phrases: &[&str]| phrases.iter().any(|phrase| joined.starts_with(&format!(" {phrase} ")));
+        let greets = begins(&["hello", "hi", "hey", "good morning", "good evening", "good afternoon", "good day"]);
+        let only_greets = all.len() <= 4
+            || says(&["nice to see", "good to see", "i am back", "im back", "i am home", "im home", "its me", "it is me"]);
         let kind = if says(&["good night", "sleep well"]) {
             &self.good_night
+        } else if greets && only_greets && !says(&["how are you"]) {
+            self.greeting(now)
         } else if says(&[
             "how are you",
             "how do you feel",
@@ -101,10 +106,6 @@ impl Sentences {
             "good robot",
         ]) {
             &self.pleased
-        } else if begins(&["hello", "hi", "hey", "good morning", "good evening", "good afternoon", "good day"])
-            && all.len() <= 4
-        {
-            self.greeting(now)
         } else if begins(&[
             "stop",
             "be quiet",

@@ -97,12 +97,12 @@ fn a_time_is_listed_in_order_and_what_is_left_out_is_said() {
     let listed = answer(&result, &Asked { speaker: None, when: Some("while I was away"), now: &now() });
     assert!(
         listed.starts_with(
-            "While you were away we talked about several things: Yesterday at 08:00 you told me: “Thing 0.”"
+            "While you were away we talked about several things. Yesterday at 08:00 you told me: “Thing 0.” At 08:01 you"
         ),
         "{listed}"
     );
     assert!(listed.contains("Thing 4") && !listed.contains("Thing 5"), "{listed}");
-    assert!(listed.ends_with("And there is more: 4 in all that I left out."), "{listed}");
+    assert!(listed.ends_with("There are 4 more that I left out."), "{listed}");
 }
 
 #[test]
