@@ -42,6 +42,47 @@ pub struct Request {
     pub now: Timestamp,
 }
 
+/// The most pictures of one [`PictureRequest`]. From the field: with more, small models mix them up.
+pub const MOST_PICTURES: usize = 4;
+
+/// What the pictures of a [`PictureRequest`] are to the robot; decides how it speaks of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PictureKind {
+    /// Taken this moment.
+    Now,
+    /// One memory, from an earlier moment.
+    Memory,
+    /// Several memories of one stretch of time.
+    Day,
+}
+
+/// A picture with the words that go before it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DatedPicture {
+    /// A whole JPEG file.
+    pub jpeg: Vec<u8>,
+    /// When it was taken, where the robot looked, and who was in it, as a sentence for the model.
+    pub note: String,
+}
+
+impl std::fmt::Debug for DatedPicture {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "DatedPicture({} bytes, {:?})", self.jpeg.len(), self.note)
+    }
+}
+
+/// Pictures to be put into words, beside the conversation and without its history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PictureRequest {
+    pub kind: PictureKind,
+    /// One to [`MOST_PICTURES`], newest first.
+    pub pictures: Vec<DatedPicture>,
+    /// What the person asked, in their words.
+    pub question: String,
+    /// The moment that "now" means in this turn.
+    pub now: Timestamp,
+}
+
 /// A piece of an answer as it arrives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delta {
@@ -88,6 +129,10 @@ pub enum BrainError {
     /// The server answered, but not with anything usable.
     #[error("the server at {url} answered with something unusable: {why}")]
     Unusable { url: String, why: String },
+    /// It takes no pictures, now or later: say what is known without looking, and show it none until it is another
+    /// server.
+    #[error("{who} sees no pictures: {why}")]
+    Blind { who: String, why: String },
     /// The turn's time was over.
     #[error("no answer within {limit:?}: {phase}")]
     TimedOut { limit: Duration, phase: &'static str },
@@ -111,6 +156,35 @@ pub trait Brain: Send + Sync {
         request: &'a Request,
         deltas: mpsc::Sender<Delta>,
     ) -> BoxFuture<'a, Result<Finish, BrainError>>;
+
+    /// Whether [`Brain::describe`] is worth asking. True as long as nothing speaks against it.
+    fn sees_pictures(&self) -> bool {
+        false
+    }
+
+    /// Puts pictures into words. No tool is called, and the conversation knows nothing of it.
+    ///
+    /// # Errors
+    /// [`BrainError::Blind`] from a brain that takes no pictures; else as [`Brain::generate`].
+    fn describe<'a>(
+        &'a self,
+        _request: &'a PictureRequest,
+        _deltas: mpsc::Sender<Delta>,
+    ) -> BoxFuture<'a, Result<Finish, BrainError>> {
+        let why = "it is no model for pictures".to_owned();
+        Box::pin(std::future::ready(Err(BrainError::Blind { who: self.name(), why })))
+    }
+
+    /// Tokens that `request` takes with everything around it (system prompt, tools, template), as the brain itself
+    /// counts them; `None` where it does not count.
+    fn count<'a>(&'a self, _request: &'a Request) -> BoxFuture<'a, Option<u32>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Tokens of context that one request and its answer may fill together, as far as known.
+    fn context_tokens(&self) -> Option<u32> {
+        None
+    }
 
     /// A cheap question: would a turn reach it now?
     fn reachable(&self) -> BoxFuture<'_, Result<(), BrainError>>;

@@ -73,7 +73,10 @@ impl Brains {
                 self.change(Presence::Misconfigured);
                 sentence.clone()
             }
-            BrainError::TooLong { .. } | BrainError::Unusable { .. } | BrainError::Interrupted => return None,
+            BrainError::TooLong { .. }
+            | BrainError::Unusable { .. }
+            | BrainError::Blind { .. }
+            | BrainError::Interrupted => return None,
         };
         Some(Choice { brain: self.own.clone(), is_laptop: false, announcement: Some(announcement) })
     }

@@ -9,6 +9,15 @@ pub const SYSTEM: &str = include_str!("words/system.md");
 /// The line that ends a turn's last tool result when the model must answer in words.
 pub const ANSWER_NOW: &str = include_str!("words/answer_now.md");
 
+/// How one picture that was just taken is put into words; the system prompt of a side request.
+pub const PICTURE_NOW: &str = include_str!("words/pictures/now.md");
+
+/// How one picture out of the memory is put into words.
+pub const PICTURE_MEMORY: &str = include_str!("words/pictures/memory.md");
+
+/// How several pictures of one stretch of time are put into words.
+pub const PICTURE_DAY: &str = include_str!("words/pictures/day.md");
+
 const TOOLS: &str = include_str!("words/tools.md");
 
 /// The description of a tool (`remember`) or of one of its arguments (`remember.query`), in one line.
@@ -40,6 +49,17 @@ mod tests {
         assert!(SYSTEM.contains("Make nothing up") && SYSTEM.contains("one to three short sentences"));
         // About 4 bytes a token: the prompt may take a third of a window of 1000 tokens at most.
         assert!(SYSTEM.len() < 1400, "{} bytes", SYSTEM.len());
+    }
+
+    #[test]
+    fn recalled_pictures_are_memories_and_are_never_called_pictures() {
+        for words in [PICTURE_MEMORY, PICTURE_DAY] {
+            for needed in ["your own memor", "past tense", "never", "say when", "nvent nothing"] {
+                assert!(words.contains(needed), "{needed}: {words}");
+            }
+        }
+        assert!(PICTURE_DAY.contains("newest first") && PICTURE_DAY.contains("one story"));
+        assert!(PICTURE_NOW.contains("at this moment") && !PICTURE_NOW.contains("past tense"));
     }
 
     #[test]

@@ -140,7 +140,7 @@ impl Spoken<'_> {
 }
 
 impl HttpBrain {
-    fn server(&self) -> Server<'_> {
+    pub(super) fn server(&self) -> Server<'_> {
         Server { url: &self.url, model: &self.model, key: self.key.as_deref() }
     }
 

@@ -57,6 +57,12 @@ pub(super) fn body(request: &Request, shape: &Shape<'_>) -> Value {
         body.insert("tool_choice".into(), json!(if request.tools_allowed { "auto" } else { "none" }));
         body.insert("parallel_tool_calls".into(), json!(false));
     }
+    add_options(&mut body, shape);
+    Value::Object(body)
+}
+
+/// How the answer is made and sent: the same for a turn and for pictures.
+pub(super) fn add_options(body: &mut Map<String, Value>, shape: &Shape<'_>) {
     body.insert("stream".into(), json!(true));
     body.insert("stream_options".into(), json!({ "include_usage": true }));
     // LiteRT-LM reads only the second name, older servers only the first.
@@ -70,7 +76,6 @@ pub(super) fn body(request: &Request, shape: &Shape<'_>) -> Value {
             body.shift_remove(*option);
         }
     }
-    Value::Object(body)
 }
 
 /// The calls of an assistant message while its answers are collected.

@@ -11,6 +11,9 @@ use super::body::OPTIONAL;
 /// The most of a server's own words that go into a sentence, in characters.
 const LONGEST_EXCERPT: usize = 200;
 
+/// How the reason begins where the server answered with a status of refusal.
+pub(super) const STATUS: &str = "status ";
+
 /// What is done next.
 #[derive(Debug)]
 pub(super) enum Fault {
@@ -35,7 +38,7 @@ impl Server<'_> {
     pub fn status(&self, status: u16, body: &str) -> Fault {
         let words = self.excerpt(body);
         let lower = body.to_lowercase();
-        let why = if words.is_empty() { format!("status {status}") } else { format!("status {status}: {words}") };
+        let why = if words.is_empty() { format!("{STATUS}{status}") } else { format!("{STATUS}{status}: {words}") };
         match status {
             401 | 403 => self.misconfigured(format!(
                 "the server at {} refuses the key ({why}); put the right one into the file at `key_file` in [think]",

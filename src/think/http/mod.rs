@@ -4,7 +4,8 @@
 //! model is warm). It may be asked by the turn runner and by `doctor`; nothing of the conversation is kept here. When
 //! the server dies in mid-answer, what was spoken stays and [`Finish::cut_short`] says so. `body` makes a request,
 //! `answer` reads one stream against its deadlines, `gather` puts a stream's fragments together, `events` turns bytes
-//! into events, `faults` reads what went wrong, `address` looks names up, `probe` asks what the server can do.
+//! into events, `faults` reads what went wrong, `address` looks names up, `probe` asks what the server can do, `pictures`
+//! has pictures put into words.
 
 mod address;
 mod answer;
@@ -12,6 +13,7 @@ mod body;
 mod events;
 mod faults;
 mod gather;
+mod pictures;
 mod probe;
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -26,11 +28,12 @@ use tokio::time::Instant;
 
 use crate::config::ThinkConfig;
 
-use super::brain::{Brain, BrainError, Delta, Finish, Request, Usage};
+use super::brain::{Brain, BrainError, Delta, Finish, PictureRequest, Request, Usage};
 
 use address::Remembering;
 use answer::{Attempt, Pace};
 use body::Shape;
+use pictures::Sight;
 pub use probe::Probe;
 
 /// A model that answered within this time is still loaded. Ollama's own default before it unloads one.
@@ -93,6 +96,7 @@ pub struct HttpBrain {
     counted: Mutex<Option<Counted>>,
     /// 0: the server was not seen cutting.
     cut_at: AtomicU32,
+    sight: Sight,
 }
 
 impl HttpBrain {
@@ -120,6 +124,7 @@ impl HttpBrain {
             last_answer: Mutex::new(None),
             counted: Mutex::new(None),
             cut_at: AtomicU32::new(0),
+            sight: Sight::default(),
         })
     }
 
@@ -159,6 +164,16 @@ impl HttpBrain {
     fn set_warm(&self, warm: bool) {
         if let Ok(mut last) = self.last_answer.lock() {
             *last = warm.then(Instant::now);
+        }
+    }
+
+    /// A server that was away or asleep may come back with another model.
+    fn learn_from(&self, outcome: &Result<Finish, BrainError>) {
+        if matches!(outcome, Err(BrainError::Away { .. } | BrainError::Waking { .. } | BrainError::TimedOut { .. })) {
+            self.set_warm(false);
+        }
+        if matches!(outcome, Err(BrainError::Away { .. } | BrainError::Waking { .. })) {
+            self.sight.forget();
         }
     }
 
@@ -239,10 +254,24 @@ impl Brain for HttpBrain {
     ) -> BoxFuture<'a, Result<Finish, BrainError>> {
         async move {
             let outcome = self.answer(request, &deltas).await;
-            if matches!(outcome, Err(BrainError::Away { .. } | BrainError::Waking { .. } | BrainError::TimedOut { .. }))
-            {
-                self.set_warm(false);
-            }
+            self.learn_from(&outcome);
+            outcome
+        }
+        .boxed()
+    }
+
+    fn sees_pictures(&self) -> bool {
+        !self.sight.is_blind()
+    }
+
+    fn describe<'a>(
+        &'a self,
+        request: &'a PictureRequest,
+        deltas: mpsc::Sender<Delta>,
+    ) -> BoxFuture<'a, Result<Finish, BrainError>> {
+        async move {
+            let outcome = self.look_at(request, deltas).await;
+            self.learn_from(&outcome);
             outcome
         }
         .boxed()

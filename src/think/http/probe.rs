@@ -46,7 +46,9 @@ impl HttpBrain {
             Ok((200, text)) => serde_json::from_str(&text).unwrap_or(Value::Null),
             _ => Value::Null,
         };
-        Ok(read(&self.url, &self.model, &listed, &props))
+        let probe = read(&self.url, &self.model, &listed, &props);
+        self.sight.was_told(probe.takes_pictures);
+        Ok(probe)
     }
 
     /// The list of models; null where the server answers without one.
