@@ -8,16 +8,21 @@
 pub mod calibrate;
 pub mod embed;
 pub mod exchange;
+pub mod frame;
 pub mod journal;
 mod just_said;
+mod naming;
 pub mod recall;
+pub mod seen;
 pub mod store;
 
 use jiff::Timestamp;
 
 pub use exchange::Exchange;
+pub use frame::Frame;
 pub use store::{Memory, MemoryError, OpenError, Settings, Stats};
 
+use crate::robot::Direction;
 use crate::think::tools::About;
 
 /// A stretch of time with a beginning and an end, both included.
@@ -42,6 +47,8 @@ pub struct Query {
     pub about: About,
     /// Only what happened in this range.
     pub when: Option<TimeRange>,
+    /// Only what was seen with the head turned this way.
+    pub direction: Option<Direction>,
     /// The exchanges that are still in the window; they are searched too and labelled as just said.
     pub just_said: Vec<Exchange>,
     /// The moment of the question.
@@ -61,6 +68,25 @@ pub struct Remembered {
     pub just_said: bool,
 }
 
+/// A frame that was found; its picture is asked for apart, by [`Memory::pictures`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeenFrame {
+    pub frame: Frame,
+    /// Cosine of its sentence to the question; `None` where the time or the direction chose it.
+    pub score: Option<f32>,
+}
+
+/// Why frames answer a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HowSeen {
+    /// They show what was named.
+    Named,
+    /// The question named nothing: different scenes of its time, of so many frames.
+    Sampled { of: usize },
+    /// The question named only a direction: the last look that way.
+    LastLook,
+}
+
 /// What a search came to. That it could not be made is an error, [`MemoryError`], and never one of these.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Recalled {
@@ -68,6 +94,8 @@ pub enum Recalled {
     Found { memories: Vec<Remembered> },
     /// The question named nothing to look for; these are from the time that it asked about, oldest first.
     Sampled { memories: Vec<Remembered>, of: usize },
+    /// Frames, newest first in a sample, else best first.
+    Seen { frames: Vec<SeenFrame>, how: HowSeen },
     /// The memory was searched and holds no answer.
     Nothing {
         /// How many memories were searched (in the range that was asked for).

@@ -78,12 +78,18 @@ pub fn may_answer(said_at: jiff::Timestamp, when: Option<TimeRange>, now: jiff::
 /// English words only; a question in another language always names something, and is answered by likeness alone.
 #[must_use]
 pub fn names_nothing(question: &str) -> bool {
+    names_nothing_but(question, "")
+}
+
+/// The same where `also` are further words that name nothing.
+pub(super) fn names_nothing_but(question: &str, also: &str) -> bool {
     let mut words = question
         .split(|letter: char| !letter.is_alphanumeric() && letter != '\'' && letter != '’')
         .filter(|word| !word.is_empty())
         .map(|word| word.to_lowercase().replace('’', "'"))
         .peekable();
-    words.peek().is_some() && words.all(|word| is_framing(&word))
+    let is_also = |word: &str| also.split_whitespace().any(|other| other == word);
+    words.peek().is_some() && words.all(|word| is_framing(&word) || is_also(&word))
 }
 
 /// Words that frame a question about a conversation without naming what it was about.

@@ -77,6 +77,18 @@ pub enum Direction {
     Right,
 }
 
+impl Direction {
+    /// As it is stored and written: "ahead", "left", "right".
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ahead => "ahead",
+            Self::Left => "left",
+            Self::Right => "right",
+        }
+    }
+}
+
 /// A movement that shows something. The names are what the `move` tool offers to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -198,6 +210,11 @@ pub trait Robot: Send + Sync {
     /// # Errors
     /// [`RobotError`] when the head did not turn.
     fn look(&self, direction: Direction) -> Result<(), RobotError>;
+
+    /// Waits for `pause`, as time passes for this body: a scripted day need not wait for its own cameras.
+    fn pause(&self, pause: std::time::Duration) {
+        std::thread::sleep(pause);
+    }
 
     /// What the conversation is doing now.
     fn attend(&self, _attention: Attention) {}

@@ -1,8 +1,9 @@
-//! The `memory/` shard in Qdrant Edge: the only file of the project that names the engine.
+//! The `memory/` shard in Qdrant Edge. Only this file and its neighbour [`super::payload`] name the engine.
 //!
 //! Every call blocks. Points are validated before the engine sees them, because it accepts vectors of zeros and of
 //! not-a-numbers and panics on a payload that is no object. A panic inside the engine becomes an error here.
 
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -10,16 +11,19 @@ use std::path::Path;
 use jiff::Timestamp;
 use qdrant_edge::external::ordered_float::OrderedFloat;
 use qdrant_edge::{
-    Condition, CountRequestBuilder, CreateIndex, Direction, Distance, EdgeConfig, EdgeConfigBuilder, EdgeShard,
-    EdgeVectorParamsBuilder, FieldCondition, FieldIndexOperations, Filter, IntegerIndexParamsBuilder, JsonPath,
-    KeywordIndexParamsBuilder, Match, MatchValue, Memory as Placement, NamedQuery, OrderBy, OrderByInterface, Payload,
-    PayloadFieldSchema, PayloadSchemaParams, PointId, PointInsertOperations, PointOperations, PointStruct, QueryEnum,
-    QueryRequestBuilder, Range, ScoringQuery, ScrollRequestBuilder, UpdateOperation, ValueVariants, VectorInternal,
-    Vectors, WalOptions, WithPayloadInterface,
+    AnyVariants, Condition, CountRequestBuilder, CreateIndex, Direction as Sorting, Distance, EdgeConfig,
+    EdgeConfigBuilder, EdgeShard, EdgeVectorParamsBuilder, FieldCondition, FieldIndexOperations, Filter,
+    IntegerIndexParamsBuilder, JsonPath, KeywordIndexParamsBuilder, Match, MatchAny, MatchValue, Memory as Placement,
+    NamedQuery, OrderBy, OrderByInterface, Payload, PayloadFieldSchema, PayloadSchemaParams, PayloadSelector,
+    PayloadSelectorExclude, PointId, PointInsertOperations, PointOperations, PointStruct, QueryEnum,
+    QueryRequestBuilder, Range, RetrieveRequestBuilder, ScoringQuery, ScrollRequestBuilder, UpdateOperation,
+    ValueVariants, VectorInternal, VectorStructInternal, Vectors, WalOptions, WithPayloadInterface, WithVector,
 };
-use serde_json::{Value, json};
+use uuid::Uuid;
 
-use super::super::{Exchange, TimeRange};
+use super::payload::{JPEG, KIND, LABELS, LOOKED, Stored};
+use crate::remember::{Exchange, Frame, TimeRange};
+use crate::robot::Direction;
 
 /// Numbers in a text vector; the contract of the shard.
 pub const TEXT_DIMENSION: usize = 384;
@@ -28,19 +32,90 @@ pub const IMAGE_DIMENSION: usize = 768;
 /// Bytes of one segment of the engine's write-ahead log. The engine's own 32 MiB leave an empty shard at 184 MB
 /// apparent; with 4 MiB it is 45 MB, 0.05 MB of them allocated (measured on 0.9.0).
 const LOG_SEGMENT_BYTES: usize = 4 * 1024 * 1024;
-/// Exchanges read at once while walking the shard.
+/// Points read at once while walking the shard; frames carry their pictures.
 const PAGE: usize = 64;
-
-const TEXT: &str = "text";
-const IMAGE: &str = "image";
-const KIND: &str = "kind";
-const EXCHANGE: &str = "exchange";
-const SAID_AT: &str = "said_at";
 
 /// What the engine said when it could not.
 #[derive(Debug, thiserror::Error)]
 #[error("the search engine failed: {0}")]
 pub struct EngineError(pub String);
+
+/// A named vector of the shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    Text,
+    Image,
+}
+
+impl Space {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Image => "image",
+        }
+    }
+
+    fn dimension(self) -> usize {
+        match self {
+            Self::Text => TEXT_DIMENSION,
+            Self::Image => IMAGE_DIMENSION,
+        }
+    }
+
+    /// Checks a vector: as many finite numbers as the contract says, not all zero.
+    fn check(self, vector: &[f32]) -> Result<(), EngineError> {
+        let (name, dimension) = (self.name(), self.dimension());
+        if vector.len() != dimension {
+            return Err(EngineError(format!("a {name} vector has {} numbers instead of {dimension}", vector.len())));
+        }
+        if !vector.iter().all(|number| number.is_finite()) {
+            return Err(EngineError(format!("a {name} vector holds something that is not a number")));
+        }
+        if vector.iter().all(|number| *number == 0.0) {
+            return Err(EngineError(format!("a {name} vector holds nothing but zeros")));
+        }
+        Ok(())
+    }
+}
+
+/// A memory with its checked vectors, ready to be written.
+#[derive(Debug)]
+pub struct Point(PointStruct);
+
+impl Point {
+    /// Checks the vectors: `text` over its words, `image` over its picture where there is one.
+    ///
+    /// # Errors
+    /// [`EngineError`] for a wrong length, a number that is not finite, or nothing but zeros.
+    pub fn new<S: Stored>(memory: &S, text: Vec<f32>, image: Option<Vec<f32>>) -> Result<Self, EngineError> {
+        Space::Text.check(&text)?;
+        let mut vectors = vec![(Space::Text.name(), text)];
+        if let Some(image) = image {
+            Space::Image.check(&image)?;
+            vectors.push((Space::Image.name(), image));
+        }
+        Ok(Self(PointStruct::new(PointId::Uuid(memory.id()), Vectors::new_named(vectors), memory.payload())))
+    }
+}
+
+/// Which memories a call is about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scope {
+    pub when: Option<TimeRange>,
+    /// Only what happened before this moment's second.
+    pub before: Option<Timestamp>,
+    /// Only frames that show one of these.
+    pub labels: Vec<String>,
+    /// Only frames taken with the head turned this way.
+    pub looked: Option<Direction>,
+}
+
+impl Scope {
+    /// Everything in `when`.
+    pub fn during(when: Option<TimeRange>) -> Self {
+        Self { when, ..Self::default() }
+    }
+}
 
 /// The order of [`Engine::in_time`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,35 +124,11 @@ pub enum Order {
     NewestFirst,
 }
 
-/// An exchange with the vector of its line, checked: [`TEXT_DIMENSION`] finite numbers, not all zero.
-#[derive(Clone, Debug)]
-pub struct Point {
-    exchange: Exchange,
-    text: Vec<f32>,
-}
-
-impl Point {
-    /// Checks the vector.
-    ///
-    /// # Errors
-    /// [`EngineError`] for a wrong length, a number that is not finite, or nothing but zeros.
-    pub fn new(exchange: Exchange, text: Vec<f32>) -> Result<Self, EngineError> {
-        check_vector(&text)?;
-        Ok(Self { exchange, text })
-    }
-}
-
-fn check_vector(vector: &[f32]) -> Result<(), EngineError> {
-    if vector.len() != TEXT_DIMENSION {
-        return Err(EngineError(format!("a text vector has {} numbers instead of {TEXT_DIMENSION}", vector.len())));
-    }
-    if !vector.iter().all(|number| number.is_finite()) {
-        return Err(EngineError("a text vector holds something that is not a number".into()));
-    }
-    if vector.iter().all(|number| *number == 0.0) {
-        return Err(EngineError("a text vector holds nothing but zeros".into()));
-    }
-    Ok(())
+/// A page of the shard: memories, each with its picture's vector where it has one.
+pub struct Page<S> {
+    pub memories: Vec<(S, Option<Vec<f32>>)>,
+    /// Where the next page begins.
+    pub next: Option<PointId>,
 }
 
 /// An open shard. Dropping it flushes.
@@ -91,12 +142,7 @@ impl Engine {
         guarded(|| {
             let shard = EdgeShard::new(path, config(search_threads)).map_err(failed)?;
             let engine = Self { shard };
-            let tenant = KeywordIndexParamsBuilder::new().is_tenant(true).build();
-            engine.index(KIND, PayloadSchemaParams::Keyword(tenant))?;
-            for field in [SAID_AT, "seen_at"] {
-                let time = IntegerIndexParamsBuilder::new().range(true).lookup(false).build();
-                engine.index(field, PayloadSchemaParams::Integer(time))?;
-            }
+            engine.make_indexes()?;
             engine.shard.flush().map_err(failed)?;
             Ok(engine)
         })
@@ -113,6 +159,19 @@ impl Engine {
         })
     }
 
+    fn make_indexes(&self) -> Result<(), EngineError> {
+        let tenant = KeywordIndexParamsBuilder::new().is_tenant(true).build();
+        self.index(KIND, PayloadSchemaParams::Keyword(tenant))?;
+        for field in [Exchange::TIME, Frame::TIME] {
+            let time = IntegerIndexParamsBuilder::new().range(true).lookup(false).build();
+            self.index(field, PayloadSchemaParams::Integer(time))?;
+        }
+        for field in [LABELS, LOOKED] {
+            self.index(field, PayloadSchemaParams::Keyword(KeywordIndexParamsBuilder::new().build()))?;
+        }
+        Ok(())
+    }
+
     fn index(&self, field: &str, schema: PayloadSchemaParams) -> Result<(), EngineError> {
         let index =
             CreateIndex { field_name: json_path(field)?, field_schema: Some(PayloadFieldSchema::FieldParams(schema)) };
@@ -123,8 +182,11 @@ impl Engine {
 
     /// Writes points; a point whose id is there already is replaced. On an error some of them may have been written.
     pub fn upsert(&self, points: Vec<Point>) -> Result<(), EngineError> {
+        if points.is_empty() {
+            return Ok(());
+        }
         guarded(|| {
-            let points = points.into_iter().map(|point| point_struct(point).into()).collect();
+            let points = points.into_iter().map(|point| point.0.into()).collect();
             let insert = PointOperations::UpsertPoints(PointInsertOperations::PointsList(points));
             self.shard.update(UpdateOperation::PointOperation(insert)).map_err(failed)
         })
@@ -135,74 +197,104 @@ impl Engine {
         guarded(|| self.shard.flush().map_err(failed))
     }
 
-    /// Number of exchanges, exact, said in `when`.
-    pub fn count(&self, when: Option<TimeRange>) -> Result<usize, EngineError> {
+    /// Number of memories in `scope`, exact.
+    pub fn count<S: Stored>(&self, scope: &Scope) -> Result<usize, EngineError> {
         guarded(|| {
-            let request = CountRequestBuilder::new().filter(exchanges(when)?).exact(true).build();
+            let request = CountRequestBuilder::new().filter(filter::<S>(scope)?).exact(true).build();
             self.shard.count(request).map_err(failed)
         })
     }
 
-    /// The exchanges nearest to `vector` by cosine, best first, said in `when`.
-    pub fn nearest(
+    /// The memories nearest to `vector` by cosine, best first; frames without their pictures.
+    pub fn nearest<S: Stored>(
         &self,
         vector: Vec<f32>,
-        when: Option<TimeRange>,
+        space: Space,
+        scope: &Scope,
         limit: usize,
-    ) -> Result<Vec<(Exchange, f32)>, EngineError> {
-        check_vector(&vector)?;
+    ) -> Result<Vec<(S, f32)>, EngineError> {
+        space.check(&vector)?;
         guarded(|| {
-            let query = NamedQuery { query: VectorInternal::Dense(vector), using: Some(TEXT.into()) };
+            let query = NamedQuery { query: VectorInternal::Dense(vector), using: Some(space.name().into()) };
             let request = QueryRequestBuilder::new(limit)
                 .query(ScoringQuery::Vector(QueryEnum::Nearest(query)))
-                .filter(exchanges(when)?)
-                .with_payload(WithPayloadInterface::Bool(true))
+                .filter(filter::<S>(scope)?)
+                .with_payload(without_pictures()?)
                 .build();
             let points = self.shard.query(request).map_err(failed)?;
-            points.into_iter().map(|point| Ok((exchange_of(point.payload)?, point.score))).collect()
+            points.into_iter().map(|point| Ok((read(point.payload)?, point.score))).collect()
         })
     }
 
-    /// At most `limit` exchanges said in `when`, in the order of their time.
-    pub fn in_time(&self, when: Option<TimeRange>, order: Order, limit: usize) -> Result<Vec<Exchange>, EngineError> {
+    /// At most `limit` memories in the order of their time; frames without their pictures.
+    pub fn in_time<S: Stored>(&self, scope: &Scope, order: Order, limit: usize) -> Result<Vec<S>, EngineError> {
         guarded(|| {
             let direction = match order {
-                Order::OldestFirst => Direction::Asc,
-                Order::NewestFirst => Direction::Desc,
+                Order::OldestFirst => Sorting::Asc,
+                Order::NewestFirst => Sorting::Desc,
             };
-            let by = OrderBy { key: json_path(SAID_AT)?, direction: Some(direction), start_from: None };
+            let by = OrderBy { key: json_path(S::TIME)?, direction: Some(direction), start_from: None };
             let request = ScrollRequestBuilder::new()
                 .limit(limit)
-                .filter(exchanges(when)?)
-                .with_payload(WithPayloadInterface::Bool(true))
+                .filter(filter::<S>(scope)?)
+                .with_payload(without_pictures()?)
                 .order_by(OrderByInterface::Struct(by))
                 .build();
             let (records, _) = self.shard.scroll(request).map_err(failed)?;
-            records.into_iter().map(|record| exchange_of(record.payload)).collect()
+            records.into_iter().map(|record| read(record.payload)).collect()
         })
     }
 
-    /// One page of all exchanges, in the order of the shard, and where the next page begins.
-    pub fn page(&self, from: Option<PointId>) -> Result<(Vec<Exchange>, Option<PointId>), EngineError> {
+    /// One page of all memories of a kind, whole, in the order of the shard.
+    pub fn page<S: Stored>(&self, from: Option<PointId>) -> Result<Page<S>, EngineError> {
         guarded(|| {
             let mut request = ScrollRequestBuilder::new()
                 .limit(PAGE)
-                .filter(exchanges(None)?)
-                .with_payload(WithPayloadInterface::Bool(true));
+                .filter(filter::<S>(&Scope::default())?)
+                .with_payload(WithPayloadInterface::Bool(true))
+                .with_vector(WithVector::Bool(true));
             if let Some(from) = from {
                 request = request.offset(from);
             }
             let (records, next) = self.shard.scroll(request.build()).map_err(failed)?;
-            let page = records.into_iter().map(|record| exchange_of(record.payload)).collect::<Result<_, _>>()?;
-            Ok((page, next))
+            let whole = records.into_iter().map(|record| Ok((read(record.payload)?, image(record.vector))));
+            Ok(Page { memories: whole.collect::<Result<_, EngineError>>()?, next })
+        })
+    }
+
+    /// The vectors of these frames' pictures; a frame that has none is not in the answer.
+    pub fn images(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, Vec<f32>>, EngineError> {
+        guarded(|| {
+            let request = RetrieveRequestBuilder::new(ids.iter().copied().map(PointId::Uuid).collect())
+                .with_payload(WithPayloadInterface::Bool(false))
+                .with_vector(WithVector::Selector(vec![Space::Image.name().into()]))
+                .build();
+            let records = self.shard.retrieve(request).map_err(failed)?;
+            let vectors = records.into_iter().filter_map(|record| match record.id {
+                PointId::Uuid(id) => Some((id, image(record.vector)?)),
+                PointId::NumId(_) => None,
+            });
+            Ok(vectors.collect())
+        })
+    }
+
+    /// A memory by its identity, whole, with its picture's vector.
+    pub fn get<S: Stored>(&self, id: Uuid) -> Result<Option<(S, Option<Vec<f32>>)>, EngineError> {
+        guarded(|| {
+            let request = RetrieveRequestBuilder::new(vec![PointId::Uuid(id)])
+                .with_payload(WithPayloadInterface::Bool(true))
+                .with_vector(WithVector::Bool(true))
+                .build();
+            let record = self.shard.retrieve(request).map_err(failed)?.into_iter().next();
+            record.map(|record| Ok((read(record.payload)?, image(record.vector)))).transpose()
         })
     }
 }
 
 fn config(search_threads: usize) -> EdgeConfig {
     EdgeConfigBuilder::new()
-        .vector(TEXT, EdgeVectorParamsBuilder::new(TEXT_DIMENSION, Distance::Cosine).build())
-        .vector(IMAGE, EdgeVectorParamsBuilder::new(IMAGE_DIMENSION, Distance::Cosine).build())
+        .vector(Space::Text.name(), EdgeVectorParamsBuilder::new(TEXT_DIMENSION, Distance::Cosine).build())
+        .vector(Space::Image.name(), EdgeVectorParamsBuilder::new(IMAGE_DIMENSION, Distance::Cosine).build())
         .payload_memory(Placement::Cold)
         .max_search_threads(search_threads)
         .wal_options(WalOptions {
@@ -213,50 +305,51 @@ fn config(search_threads: usize) -> EdgeConfig {
         .build()
 }
 
-fn point_struct(point: Point) -> PointStruct {
-    let id = PointId::Uuid(point.exchange.id());
-    let payload = json!({
-        KIND: EXCHANGE,
-        "text": point.exchange.line(),
-        "speaker": point.exchange.speaker,
-        SAID_AT: point.exchange.said_at.as_second(),
-        "heard": point.exchange.heard,
-        "said": point.exchange.said,
-    });
-    PointStruct::new(id, Vectors::new_named([(TEXT, point.text)]), payload)
+fn read<S: Stored>(payload: Option<Payload>) -> Result<S, EngineError> {
+    S::read(&payload.ok_or_else(|| EngineError("a memory came back without its words".into()))?)
 }
 
-/// The exchange that a payload describes; a payload without the two sides apart keeps its one line as what was heard.
-fn exchange_of(payload: Option<Payload>) -> Result<Exchange, EngineError> {
-    let payload = payload.ok_or_else(|| EngineError("a memory came back without its words".into()))?.0;
-    let words = |key: &str| payload.get(key).and_then(Value::as_str).map(str::to_owned);
-    let second = payload
-        .get(SAID_AT)
-        .and_then(Value::as_i64)
-        .ok_or_else(|| EngineError("a memory has no time (said_at)".into()))?;
-    let said_at = Timestamp::from_second(second)
-        .map_err(|error| EngineError(format!("a memory has an impossible time: {error}")))?;
-    let heard = words("heard")
-        .or_else(|| words("text"))
-        .ok_or_else(|| EngineError("a memory came back without its words".into()))?;
-    Ok(Exchange { heard, said: words("said").unwrap_or_default(), speaker: words("speaker"), said_at })
-}
-
-/// The filter on exchanges said in `when`.
-fn exchanges(when: Option<TimeRange>) -> Result<Filter, EngineError> {
-    let kind = Match::Value(MatchValue { value: ValueVariants::String(EXCHANGE.into()) });
-    let mut filter = Filter::new_must(Condition::Field(FieldCondition::new_match(json_path(KIND)?, kind)));
-    if let Some(range) = when {
-        let seconds = Range {
-            lt: None,
-            gt: None,
-            gte: Some(OrderedFloat(range.from.as_second() as f64)),
-            lte: Some(OrderedFloat(range.to.as_second() as f64)),
-        };
-        let said = Condition::Field(FieldCondition::new_range(json_path(SAID_AT)?, seconds));
-        filter = filter.merge(&Filter::new_must(said));
+/// The picture's vector among a point's vectors.
+fn image(vectors: Option<VectorStructInternal>) -> Option<Vec<f32>> {
+    match vectors? {
+        VectorStructInternal::Named(mut named) => match named.remove(Space::Image.name())? {
+            VectorInternal::Dense(vector) => Some(vector),
+            _ => None,
+        },
+        _ => None,
     }
-    Ok(filter)
+}
+
+/// Everything but a frame's picture, which is a thousand times as large as the rest.
+fn without_pictures() -> Result<WithPayloadInterface, EngineError> {
+    let exclude = PayloadSelectorExclude { exclude: vec![json_path(JPEG)?] };
+    Ok(WithPayloadInterface::Selector(PayloadSelector::Exclude(exclude)))
+}
+
+fn filter<S: Stored>(scope: &Scope) -> Result<Filter, EngineError> {
+    let is = |field: &str, value: &str| -> Result<Condition, EngineError> {
+        let value = Match::Value(MatchValue { value: ValueVariants::String(value.into()) });
+        Ok(Condition::Field(FieldCondition::new_match(json_path(field)?, value)))
+    };
+    let mut all = vec![is(KIND, S::KIND)?];
+    let seconds = |at: Timestamp| Some(OrderedFloat(at.as_second() as f64));
+    if scope.when.is_some() || scope.before.is_some() {
+        let range = Range {
+            lt: scope.before.and_then(seconds),
+            gt: None,
+            gte: scope.when.and_then(|range| seconds(range.from)),
+            lte: scope.when.and_then(|range| seconds(range.to)),
+        };
+        all.push(Condition::Field(FieldCondition::new_range(json_path(S::TIME)?, range)));
+    }
+    if !scope.labels.is_empty() {
+        let any = Match::Any(MatchAny { any: AnyVariants::Strings(scope.labels.iter().map(Into::into).collect()) });
+        all.push(Condition::Field(FieldCondition::new_match(json_path(LABELS)?, any)));
+    }
+    if let Some(looked) = scope.looked {
+        all.push(is(LOOKED, looked.name())?);
+    }
+    Ok(Filter { must: Some(all), ..Filter::default() })
 }
 
 fn json_path(field: &str) -> Result<JsonPath, EngineError> {

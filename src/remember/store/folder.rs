@@ -17,6 +17,7 @@ use super::super::embed::Identity;
 pub const MEMORY: &str = "memory";
 const LOCK: &str = "owner.lock";
 const IDENTITY: &str = "embedder.json";
+const IMAGE_IDENTITY: &str = "image_embedder.json";
 const COUNT: &str = "count.json";
 
 /// The lock on a folder, held for as long as this value lives.
@@ -105,11 +106,29 @@ pub fn write_identity(shard: &Path, identity: &Identity) -> Result<(), FolderErr
     write_note(&shard.join(IDENTITY), identity)
 }
 
-/// How many exchanges had been stored at the last flush: a count of our own, because the engine loads a shard with a
+/// Which embedder a shard's picture vectors come from; `None` where it holds none yet.
+///
+/// # Errors
+/// [`FolderError::NotReadable`] when the note is there and cannot be read.
+pub fn image_identity(shard: &Path) -> Result<Option<Identity>, FolderError> {
+    read_note(&shard.join(IMAGE_IDENTITY))
+}
+
+/// Writes down which embedder a shard's picture vectors come from.
+///
+/// # Errors
+/// [`FolderError::NotWritable`].
+pub fn write_image_identity(shard: &Path, identity: &Identity) -> Result<(), FolderError> {
+    write_note(&shard.join(IMAGE_IDENTITY), identity)
+}
+
+/// How many memories had been stored at the last flush: a count of our own, because the engine loads a shard with a
 /// damaged log as if nothing were missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     pub exchanges: usize,
+    #[serde(default)]
+    pub frames: usize,
 }
 
 /// The count written beside the shard at the last flush.

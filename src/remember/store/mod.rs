@@ -1,36 +1,37 @@
 //! The store: one owner of the shard, reached through a handle that may be cloned.
 //!
 //! [`Memory`] validates, embeds, writes and searches; every blocking call runs on tokio's blocking threads and writers
-//! take turns. When `store` returns, the batch is on the disk itself. [`engine`] is the only file that names Qdrant
-//! Edge; [`folder`] owns the lock and what stands beside the shard. When the shard cannot be opened it is set aside
-//! and an empty one takes its place, and [`Opened::notes`] says so.
+//! take turns. When `store` returns, the batch is on the disk itself. [`engine`] and [`payload`] are the only files
+//! that name Qdrant Edge; [`folder`] owns the lock and what stands beside the shard, [`search`] answers questions,
+//! [`rebuild`] carries a shard over to other models. When the shard cannot be opened it is set aside and an empty one
+//! takes its place, and [`Opened::notes`] says so.
 
 mod engine;
 mod folder;
+mod payload;
+mod rebuild;
+mod search;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::Mutex;
+use uuid::Uuid;
 
 pub use engine::{EngineError, IMAGE_DIMENSION, TEXT_DIMENSION};
 pub use folder::{FolderError, Lock};
+pub use rebuild::reembed;
 
 use super::embed::{EmbedError, EmbedText, Identity};
 use super::just_said::JustSaid;
-use super::recall::{self, Scored};
-use super::{Exchange, Query, Recalled};
-use engine::{Engine, Order, Point};
+use super::{Exchange, Frame, Query, Recalled, TimeRange};
+use crate::see::EmbedImage;
+use engine::{Engine, Order, Point, Scope};
+use payload::Stored;
 
-/// Candidates asked of the engine for each memory that may be told, so that ties and gates have something to choose
-/// from. Not measured; the search costs the same up to some dozens.
-const CANDIDATES: usize = 4;
-/// The newest exchanges of a range that a question naming nothing is answered from, which bounds its cost whatever
-/// the age of the robot. A day of talk is shorter. Not measured.
-const SAMPLED_FROM: usize = 500;
 /// Texts embedded and written at once, which bounds memory while a large shard is embedded again.
 const BATCH: usize = 64;
 
@@ -41,6 +42,10 @@ pub struct Settings {
     pub folder: PathBuf,
     /// From this cosine on an exchange counts as found.
     pub exchange_gate: f32,
+    /// From this cosine on a frame's sentence counts as found, if it also beats the blank frame's.
+    pub frame_gate: f32,
+    /// Two pictures as alike as this (cosine) are one scene to a sample of a day.
+    pub near_duplicate: f32,
     /// Memories told at most.
     pub limit: usize,
     /// Nothing is written, and no shard opened, with less than this free on the disk, in bytes.
@@ -108,6 +113,9 @@ pub enum MemoryError {
 pub struct Stats {
     pub folder: PathBuf,
     pub exchanges: usize,
+    pub frames: usize,
+    /// Of the frames, how many of the newest hundred have no picture vector.
+    pub without_picture_vector: usize,
     /// Unix seconds of the first and the last exchange.
     pub oldest: Option<i64>,
     pub newest: Option<i64>,
@@ -132,9 +140,11 @@ struct Inner {
     shard: PathBuf,
     embedder: Arc<dyn EmbedText>,
     settings: Settings,
+    images: OnceLock<Arc<dyn EmbedImage>>,
+    /// The vector of the blank frame's sentence, once it was needed.
+    blank: OnceLock<Vec<f32>>,
     just_said: JustSaid,
     writing: Mutex<()>,
-    exchanges: AtomicUsize,
     unflushed: AtomicBool,
 }
 
@@ -164,25 +174,20 @@ impl Memory {
                 load(&shard, settings.search_threads)?
             }
         };
-        let stored = engine.count(None).map_err(|source| OpenError::Engine { shard: shard.clone(), source })?;
-        let expected = folder::count(&shard)?.unwrap_or_default().exchanges;
-        if stored < expected {
-            notes.push(format!(
-                "The memory should hold {expected} exchanges and holds {stored}: {} are missing. A part of its log was \
-                 damaged; a copy of {} made now would help to look into it.",
-                expected - stored,
-                shard.display()
-            ));
-        }
+        let stored = count(&engine).map_err(|source| OpenError::Engine { shard: shard.clone(), source })?;
+        let expected = folder::count(&shard)?.unwrap_or_default();
+        notes.extend(missing("exchanges", expected.exchanges, stored.exchanges, &shard));
+        notes.extend(missing("pictures", expected.frames, stored.frames, &shard));
         let inner = Inner {
             engine,
             _lock: lock,
             shard,
             embedder,
             settings,
+            images: OnceLock::new(),
+            blank: OnceLock::new(),
             just_said: JustSaid::default(),
             writing: Mutex::new(()),
-            exchanges: AtomicUsize::new(stored),
             unflushed: AtomicBool::new(false),
         };
         Ok(Opened { memory: Self { inner: Arc::new(inner) }, notes })
@@ -200,6 +205,94 @@ impl Memory {
         let _turn = self.inner.writing.lock().await;
         self.blocking(move |inner| inner.store(exchanges)).await
     }
+
+    /// Lets frames be stored and searched with picture vectors too, from now on.
+    ///
+    /// # Errors
+    /// [`OpenError::OtherEmbedder`] when the shard's pictures were embedded with another model; the memory then goes
+    /// on without picture vectors. [`OpenError::Folder`] when the note beside the shard cannot be written.
+    pub fn embed_pictures_with(&self, images: Arc<dyn EmbedImage>) -> Result<(), OpenError> {
+        let shard = &self.inner.shard;
+        match folder::image_identity(shard)? {
+            Some(stored) if stored != *images.identity() => {
+                return Err(OpenError::OtherEmbedder {
+                    shard: shard.clone(),
+                    stored: describe(&stored),
+                    current: describe(images.identity()),
+                });
+            }
+            Some(_) => {}
+            None => folder::write_image_identity(shard, images.identity())?,
+        }
+        // A second embedder is the same one, as its identity says.
+        let _ = self.inner.images.set(images);
+        Ok(())
+    }
+
+    /// Stores one frame; when it returns it is on the disk itself. Storing it again replaces it.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub async fn store_frame(&self, frame: Frame) -> Result<(), MemoryError> {
+        let _turn = self.inner.writing.lock().await;
+        self.blocking(move |inner| inner.store_frame(&frame, None)).await
+    }
+
+    /// Adds what was said about a frame, and embeds its words again. A frame that is not there any more is left be.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub async fn caption(&self, frame: Uuid, caption: String) -> Result<(), MemoryError> {
+        let _turn = self.inner.writing.lock().await;
+        self.blocking(move |inner| {
+            let Some((frame, image)) = inner.engine.get::<Frame>(frame)? else { return Ok(()) };
+            inner.store_frame(&Frame { caption: Some(caption), ..frame }, image)
+        })
+        .await
+    }
+
+    /// The pictures of these frames, in their order; one that is not there any more is left out.
+    ///
+    /// # Errors
+    /// [`MemoryError::Engine`].
+    pub async fn pictures(&self, frames: Vec<Uuid>) -> Result<Vec<Frame>, MemoryError> {
+        self.blocking(move |inner| {
+            let whole = frames.into_iter().map(|id| inner.engine.get::<Frame>(id));
+            Ok(whole.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().map(|(frame, _)| frame).collect())
+        })
+        .await
+    }
+
+    /// The frames seen in `when`, oldest first, without their pictures; at most [`Memory::MOST_FRAMES`], the newest.
+    ///
+    /// # Errors
+    /// [`MemoryError::Engine`].
+    pub async fn frames(&self, when: Option<TimeRange>) -> Result<Vec<Frame>, MemoryError> {
+        self.blocking(move |inner| {
+            let mut frames =
+                inner.engine.in_time::<Frame>(&Scope::during(when), Order::NewestFirst, Self::MOST_FRAMES)?;
+            frames.reverse();
+            Ok(frames)
+        })
+        .await
+    }
+
+    /// What was said in `when`, oldest first; at most [`Memory::MOST_FRAMES`], the newest.
+    ///
+    /// # Errors
+    /// [`MemoryError::Engine`].
+    pub async fn exchanges(&self, when: Option<TimeRange>) -> Result<Vec<Exchange>, MemoryError> {
+        self.blocking(move |inner| {
+            let mut said =
+                inner.engine.in_time::<Exchange>(&Scope::during(when), Order::NewestFirst, Self::MOST_FRAMES)?;
+            said.reverse();
+            Ok(said)
+        })
+        .await
+    }
+
+    /// The most memories that one list holds; a busy day has some hundreds.
+    pub const MOST_FRAMES: usize = 2000;
 
     /// Answers a question from the memory and from what was just said.
     ///
@@ -250,14 +343,25 @@ impl Inner {
         self.flush()
     }
 
+    /// `image`: the picture's vector, where it is known already.
+    fn store_frame(&self, frame: &Frame, image: Option<Vec<f32>>) -> Result<(), MemoryError> {
+        self.require_space()?;
+        let image = match (image, self.images.get()) {
+            (None, Some(images)) => picture_vector(images.as_ref(), frame),
+            (known, _) => known,
+        };
+        let text = one_vector(self.embedder.as_ref(), &frame.words())?;
+        self.unflushed.store(true, Ordering::Release);
+        self.engine.upsert(vec![Point::new(frame, text, image)?])?;
+        self.flush()
+    }
+
     fn flush(&self) -> Result<(), MemoryError> {
         if !self.unflushed.load(Ordering::Acquire) {
             return Ok(());
         }
         self.engine.flush()?;
-        let exchanges = self.engine.count(None)?;
-        folder::write_count(&self.shard, folder::Count { exchanges })?;
-        self.exchanges.store(exchanges, Ordering::Release);
+        folder::write_count(&self.shard, count(&self.engine)?)?;
         self.unflushed.store(false, Ordering::Release);
         Ok(())
     }
@@ -271,39 +375,23 @@ impl Inner {
         Ok(())
     }
 
-    fn recall(&self, query: &Query) -> Result<Recalled, MemoryError> {
-        if recall::names_nothing(&query.text) {
-            return self.sample(query);
-        }
-        let question = self.embedder.question(&query.text)?;
-        let limit = self.settings.limit;
-        let mut candidates = self.just_said.scored(&query.just_said, &question, self.embedder.as_ref())?;
-        let stored = self.engine.nearest(question, query.when, (limit * CANDIDATES).max(CANDIDATES))?;
-        let searched = self.engine.count(query.when)? + query.just_said.len();
-        candidates.extend(stored.into_iter().map(|(exchange, score)| Scored { exchange, score, just_said: false }));
-        candidates.retain(|candidate| recall::may_answer(candidate.exchange.said_at, query.when, query.now));
-        Ok(recall::decide(candidates, self.settings.exchange_gate, limit, searched))
-    }
-
-    /// A question that names nothing is answered by its time.
-    fn sample(&self, query: &Query) -> Result<Recalled, MemoryError> {
-        let stored = self.engine.in_time(query.when, Order::NewestFirst, SAMPLED_FROM)?;
-        let all = stored
-            .into_iter()
-            .map(|exchange| (exchange, false))
-            .chain(query.just_said.iter().map(|exchange| (exchange.clone(), true)))
-            .filter(|(exchange, _)| recall::may_answer(exchange.said_at, query.when, query.now))
-            .collect();
-        Ok(recall::sample(all, self.settings.limit))
-    }
-
     fn stats(&self) -> Result<Stats, MemoryError> {
         let end = |order| -> Result<Option<i64>, MemoryError> {
-            Ok(self.engine.in_time(None, order, 1)?.first().map(|exchange| exchange.said_at.as_second()))
+            let first = self.engine.in_time::<Exchange>(&Scope::default(), order, 1)?;
+            Ok(first.first().map(|exchange| exchange.said_at.as_second()))
         };
+        let newest: Vec<Uuid> = self
+            .engine
+            .in_time::<Frame>(&Scope::default(), Order::NewestFirst, 100)?
+            .iter()
+            .map(Frame::id)
+            .collect();
+        let count = count(&self.engine)?;
         Ok(Stats {
             folder: self.settings.folder.clone(),
-            exchanges: self.engine.count(None)?,
+            exchanges: count.exchanges,
+            frames: count.frames,
+            without_picture_vector: newest.len() - self.engine.images(&newest)?.len(),
             oldest: end(Order::OldestFirst)?,
             newest: end(Order::NewestFirst)?,
             disk_bytes: folder::allocated_bytes(&self.shard),
@@ -312,55 +400,6 @@ impl Inner {
             exchange_gate: self.settings.exchange_gate,
         })
     }
-}
-
-/// Embeds every exchange again with another text model, into a shard built beside that replaces the old one only when
-/// it is complete. Blocks; `progress` is told how many are done, of how many. Answers how many there were.
-///
-/// # Errors
-/// [`OpenError`]; the old shard is then still in place.
-pub fn reembed(
-    settings: &Settings,
-    embedder: &dyn EmbedText,
-    mut progress: impl FnMut(usize, usize),
-) -> Result<usize, OpenError> {
-    let _lock = claim(settings, embedder.identity())?;
-    let shard = settings.folder.join(folder::MEMORY);
-    let failed = |source| OpenError::Engine { shard: shard.clone(), source };
-    if !shard.exists() {
-        create(&shard, embedder.identity(), settings.search_threads)?;
-        return Ok(0);
-    }
-    let old = load(&shard, settings.search_threads)?;
-    let total = old.count(None).map_err(failed)?;
-    let beside = clear_sibling(&shard, "new")?;
-    let new = Engine::create(&beside, settings.search_threads).map_err(failed)?;
-    let (mut done, mut from) = (0, None);
-    loop {
-        let (page, next) = old.page(from).map_err(failed)?;
-        done += page.len();
-        new.upsert(points(embedder, page).map_err(open_error(&shard))?).map_err(failed)?;
-        progress(done, total);
-        match next {
-            Some(next) => from = Some(next),
-            None => break,
-        }
-    }
-    new.flush().map_err(failed)?;
-    let carried = new.count(None).map_err(failed)?;
-    if carried != total {
-        let why = format!("{carried} of {total} exchanges were carried over, so the old shard stays in place");
-        return Err(failed(EngineError(why)));
-    }
-    folder::write_identity(&beside, embedder.identity())?;
-    folder::write_count(&beside, folder::Count { exchanges: carried })?;
-    drop(new);
-    drop(old);
-    let before = clear_sibling(&shard, "before")?;
-    folder::rename(&shard, &before)?;
-    folder::rename(&beside, &shard)?;
-    remove(&before)?;
-    Ok(carried)
 }
 
 /// Checks the embedder and the disk, and takes the folder's lock: all that must hold before the engine is called.
@@ -439,18 +478,46 @@ fn points(embedder: &dyn EmbedText, exchanges: Vec<Exchange>) -> Result<Vec<Poin
             return Err(MemoryError::Embed(EmbedError::Run { why }));
         }
         for (exchange, vector) in batch.iter().zip(vectors) {
-            points.push(Point::new(exchange.clone(), vector)?);
+            points.push(Point::new(exchange, vector, None)?);
         }
     }
     Ok(points)
 }
 
-fn open_error(shard: &Path) -> impl Fn(MemoryError) -> OpenError {
-    let shard = shard.to_owned();
-    move |error| match error {
-        MemoryError::Embed(error) => OpenError::Embed(error),
-        other => OpenError::Engine { shard: shard.clone(), source: EngineError(other.to_string()) },
-    }
+/// A sentence where fewer are there than were counted at the last flush.
+fn missing(what: &str, expected: usize, stored: usize, shard: &Path) -> Option<String> {
+    (stored < expected).then(|| {
+        format!(
+            "The memory should hold {expected} {what} and holds {stored}: {} are missing. A part of its log was damaged; \
+             a copy of {} made now would help to look into it.",
+            expected - stored,
+            shard.display()
+        )
+    })
+}
+
+/// What the engine says it holds.
+fn count(engine: &Engine) -> Result<folder::Count, EngineError> {
+    Ok(folder::Count {
+        exchanges: engine.count::<Exchange>(&Scope::default())?,
+        frames: engine.count::<Frame>(&Scope::default())?,
+    })
+}
+
+/// The vector of a frame's picture; a picture that cannot be embedded is stored without one, because its sentence
+/// still finds it.
+fn picture_vector(images: &dyn EmbedImage, frame: &Frame) -> Option<Vec<f32>> {
+    let embed = || -> Result<Vec<f32>, String> {
+        let picture = crate::see::picture::decode(&frame.jpeg).map_err(|error| error.to_string())?;
+        images.picture(&picture).map_err(|error| error.to_string())
+    };
+    embed().map_err(|why| tracing::warn!(why, "a picture is stored without its vector")).ok()
+}
+
+/// The vector of one stored text.
+fn one_vector(embedder: &dyn EmbedText, words: &str) -> Result<Vec<f32>, MemoryError> {
+    let mut vectors = embedder.stored(&[words])?;
+    vectors.pop().ok_or_else(|| EmbedError::Run { why: "one text gave no vector".into() }.into())
 }
 
 fn mb(bytes: u64) -> u64 {
