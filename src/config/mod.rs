@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     pub robot: RobotConfig,
     pub listen: ListenConfig,
+    pub see: SeeConfig,
     pub remember: RememberConfig,
     pub think: ThinkConfig,
     pub act: ActConfig,
@@ -78,6 +79,47 @@ pub struct ListenConfig {
     /// A microphone that gives only zeros for this long is deaf, in seconds. Not measured: a real room is never
     /// silent to the last bit.
     pub deaf_after_s: u32,
+}
+
+/// Seeing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SeeConfig {
+    /// Whether the camera is used at all.
+    pub enabled: bool,
+    /// What runs the networks that see.
+    pub backend: Backend,
+    /// ONNX Runtime's shared library; empty: looked for in `ORT_DYLIB_PATH`, the models folder and the system.
+    pub onnx_runtime: PathBuf,
+    /// Pictures that are looked at closely while something changes, a second. Not measured on a robot: 2 a second are
+    /// 7 % of one desktop core with ONNX Runtime.
+    pub frames_per_second_changing: f32,
+    /// A close look at least this often, in seconds, while nothing changes. Not measured.
+    pub seconds_between_quiet: f32,
+    /// What is visible must stay so for this long to count, in seconds. From 240 jittered frames of one scene: 1 to 2
+    /// changes instead of 89 to 176.
+    pub stable_for_s: f32,
+    /// What was not found again for this long is gone, in seconds. From the same frames.
+    pub forget_after_s: f32,
+    /// Two pictures at least this alike show the same (0…1); unset: the image model's own, from the manifest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub near_duplicate: Option<f32>,
+    /// A remembered picture counts as found from this score on (0…1); unset: the text model's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame_gate: Option<f32>,
+}
+
+/// What runs the networks that see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// ONNX Runtime where its library is found and fit, rten otherwise.
+    #[default]
+    Auto,
+    /// ONNX Runtime or nothing.
+    OnnxRuntime,
+    /// The engine that is part of the program.
+    Rten,
 }
 
 /// The memory on disk.
@@ -167,6 +209,10 @@ pub struct ModelsConfig {
     pub speech: String,
     /// The voice-activity model, likewise.
     pub voice_activity: String,
+    /// The model that finds objects, likewise.
+    pub detector: String,
+    /// The image model, likewise.
+    pub image: String,
 }
 
 /// What may be written down besides the memory itself.
@@ -188,6 +234,8 @@ pub struct LimitsConfig {
     pub embed_threads: u32,
     /// Threads that one search may use.
     pub search_threads: u32,
+    /// Threads that one look at a picture may use.
+    pub see_threads: u32,
 }
 
 impl Default for RobotConfig {
@@ -211,6 +259,22 @@ impl Default for ListenConfig {
             min_log_probability: -0.8,
             max_no_speech: 0.6,
             deaf_after_s: 60,
+        }
+    }
+}
+
+impl Default for SeeConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            backend: Backend::Auto,
+            onnx_runtime: PathBuf::new(),
+            frames_per_second_changing: 2.0,
+            seconds_between_quiet: 5.0,
+            stable_for_s: 1.0,
+            forget_after_s: 2.0,
+            near_duplicate: None,
+            frame_gate: None,
         }
     }
 }
@@ -254,13 +318,15 @@ impl Default for ModelsConfig {
             text: "auto".into(),
             speech: "auto".into(),
             voice_activity: "auto".into(),
+            detector: "auto".into(),
+            image: "auto".into(),
         }
     }
 }
 
 impl Default for LimitsConfig {
     fn default() -> Self {
-        Self { whisper_threads: 3, embed_threads: 2, search_threads: 1 }
+        Self { whisper_threads: 3, embed_threads: 2, search_threads: 1, see_threads: 1 }
     }
 }
 
@@ -314,6 +380,7 @@ impl Config {
             }
         };
         resolve(&mut self.robot.day);
+        resolve(&mut self.see.onnx_runtime);
         resolve(&mut self.remember.folder);
         resolve(&mut self.think.key_file);
         resolve(&mut self.models.folder);

@@ -33,7 +33,7 @@ use Allowed::{Address, Flag, Language, Number, OneOf, Text, Whole, Zone};
 
 /// Every key, section by section in the order of the file. The ranges are wide: they keep out what cannot work or
 /// what was meant in another unit, and leave the rest to the owner.
-const SECTIONS: [(&str, &[(&str, Allowed)]); 8] = [
+const SECTIONS: [(&str, &[(&str, Allowed)]); 9] = [
     ("robot", &[("body", OneOf(&["sim"])), ("day", Text(0, "the path of a file")), ("time_zone", Zone)]),
     (
         "listen",
@@ -52,6 +52,21 @@ const SECTIONS: [(&str, &[(&str, Allowed)]); 8] = [
             ("min_log_probability", Number(-10.0, 0.0)),
             ("max_no_speech", Number(0.0, 1.0)),
             ("deaf_after_s", Whole(5, 3_600, "seconds")),
+        ],
+    ),
+    (
+        "see",
+        &[
+            ("enabled", Flag),
+            ("backend", OneOf(&["auto", "onnxruntime", "rten"])),
+            ("onnx_runtime", Text(0, "the path of a library")),
+            // A camera gives 30 a second, and no robot detects objects in all of them.
+            ("frames_per_second_changing", Number(0.1, 30.0)),
+            ("seconds_between_quiet", Number(0.1, 3_600.0)),
+            ("stable_for_s", Number(0.0, 60.0)),
+            ("forget_after_s", Number(0.1, 600.0)),
+            ("near_duplicate", Number(0.0, 1.0)),
+            ("frame_gate", Number(0.0, 1.0)),
         ],
     ),
     (
@@ -100,6 +115,8 @@ const SECTIONS: [(&str, &[(&str, Allowed)]); 8] = [
             ("text", Text(1, "the name of a model, or \"auto\"")),
             ("speech", Text(1, "the name of a model, or \"auto\"")),
             ("voice_activity", Text(1, "the name of a model, or \"auto\"")),
+            ("detector", Text(1, "the name of a model, or \"auto\"")),
+            ("image", Text(1, "the name of a model, or \"auto\"")),
         ],
     ),
     ("privacy", &[("log_words", Flag)]),
@@ -109,6 +126,7 @@ const SECTIONS: [(&str, &[(&str, Allowed)]); 8] = [
             ("whisper_threads", Whole(1, 64, "threads")),
             ("embed_threads", Whole(1, 64, "threads")),
             ("search_threads", Whole(1, 64, "threads")),
+            ("see_threads", Whole(1, 64, "threads")),
         ],
     ),
 ];
@@ -288,6 +306,18 @@ fn check_pairs(config: &Config, line: impl Fn(&str, &str) -> usize) -> Result<()
             ),
         );
     }
+    let see = &config.see;
+    let (most_often, quiet) = (1.0 / see.frames_per_second_changing, see.seconds_between_quiet);
+    if quiet < most_often {
+        return refuse(
+            "see",
+            "seconds_between_quiet",
+            format!(
+                "[see] seconds_between_quiet ({quiet}) must be at least 1 / frames_per_second_changing \
+                 ({most_often:.2}): the robot looks no oftener when nothing changes than when something does"
+            ),
+        );
+    }
     let think = &config.think;
     if think.cold_token_timeout_s < think.first_token_timeout_s {
         return refuse(
@@ -324,7 +354,8 @@ mod tests {
     }
 
     /// The keys that a config may leave out even when it is written in full.
-    const UNSET: [(&str, &str); 1] = [("remember", "exchange_gate")];
+    const UNSET: [(&str, &str); 3] =
+        [("remember", "exchange_gate"), ("see", "near_duplicate"), ("see", "frame_gate")];
 
     #[test]
     fn the_table_has_every_key_of_the_config_and_no_other() {
@@ -381,6 +412,11 @@ mod tests {
             ("[listen]\nmin_speech_ms = -5", "milliseconds from 32 to 2000"),
             ("[listen]\nmax_utterance_s = 15.5", "a whole number of seconds"),
             ("[listen]\nmax_utterance_s = 99999999999999999999", "a whole number of seconds"),
+            ("[see]\nbackend = \"tract\"", "\"auto\" or \"onnxruntime\" or \"rten\""),
+            ("[see]\nframes_per_second_changing = 0", "a number from 0.1 to 30"),
+            ("[see]\nonnx_runtime = true", "the path of a library"),
+            ("[see]\nnear_duplicate = 1.1", "a number from 0 to 1"),
+            ("[models]\ndetector = \"\"", "not empty"),
             ("[robot]\ntime_zone = \"Mars/Base\"", "time zone that this machine knows"),
             ("[robot]\nbody = \"android\"", "\"sim\""),
             ("[think]\nurl = \"laptop:8080\"", "http:// or https://"),
@@ -407,6 +443,9 @@ mod tests {
         // The key that is not written has no line: the section's is given.
         assert_eq!(refusal("\n[listen]\nspeech_on = 0.3\n").line, 2);
         assert_eq!(refusal("[think]\nturn_timeout_s = 3\n").line, 2);
+        let quiet = refusal("[see]\nframes_per_second_changing = 0.5\nseconds_between_quiet = 1\n");
+        assert_eq!(quiet.line, 3);
+        assert!(quiet.why.contains("at least 1 / frames_per_second_changing (2.00)"), "{}", quiet.why);
         assert_eq!(refusal("[think]\nfirst_token_timeout_s = 20\ncold_token_timeout_s = 10\n").line, 3);
     }
 

@@ -26,7 +26,7 @@ const LOCK_LOOK: Duration = Duration::from_millis(200);
 /// What a fetch shall bring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// One usable model for every role: the first choice if it can be had, the next one otherwise. A role that has a
+    /// One usable model for every role (of those that the robot can go on without, where it can be had): the first choice if it can be had, the next one otherwise. A role that has a
     /// usable model keeps it, because another text model would make the memory unsearchable until it is re-embedded.
     OnePerRole,
     /// These models, by their names in the manifest.
@@ -63,6 +63,8 @@ pub struct Failure {
     pub models: Vec<String>,
     /// What each source said.
     pub tried: Vec<String>,
+    /// The robot goes on without, and nobody asked for it by name.
+    pub goes_on: bool,
 }
 
 impl std::fmt::Display for Fetched {
@@ -81,6 +83,9 @@ impl std::fmt::Display for Failure {
         for line in &self.tried {
             writeln!(f, "  {line}")?;
         }
+        if let Some(without) = self.role.without() {
+            writeln!(f, "  without it {without}; everything else works")?;
+        }
         write!(
             f,
             "connect this machine to the network and try again, or put the files into a folder and set `mirror` under \
@@ -90,10 +95,10 @@ impl std::fmt::Display for Failure {
 }
 
 impl FetchReport {
-    /// Whether everything that was wanted is usable now.
+    /// Whether everything that was wanted is usable now, or is what the robot can go on without and was not named.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.failures.is_empty()
+        self.failures.iter().all(|failure| failure.goes_on)
     }
 }
 
@@ -113,26 +118,33 @@ impl Library {
         blocking(move || registry::sweep(&folder)).await?;
         let mut run = Run { library: self, client: download::client()?, unreachable: BTreeSet::new() };
         let mut report = FetchReport::default();
-        for alternatives in plan {
+        let named = matches!(wanted, Wanted::Named(_));
+        for (role, alternatives) in plan {
             match run.first_that_comes(&alternatives, progress).await? {
                 Ok(fetched) => report.fetched.push(fetched),
-                Err(failure) => report.failures.push(failure),
+                Err(tried) => {
+                    let models = alternatives.iter().map(|model| model.name.clone()).collect();
+                    let goes_on = !named && role.without().is_some();
+                    report.failures.push(Failure { role, models, tried, goes_on });
+                }
             }
         }
         Ok(report)
     }
 
     /// Groups of models of which one each is wanted, the preferred one first.
-    fn plan(&self, wanted: &Wanted) -> Result<Vec<Vec<&Model>>, ModelError> {
+    fn plan(&self, wanted: &Wanted) -> Result<Vec<(Role, Vec<&Model>)>, ModelError> {
         match wanted {
             Wanted::OnePerRole => {
-                let of = |role: &Role| self.manifest.of(*role).filter(|model| self.may_use(model)).collect();
-                Ok(Role::ALL.iter().map(of).collect())
+                let of = |role: Role| (role, self.manifest.of(role).filter(|model| self.may_use(model)).collect());
+                // A manifest may have no model of a role that the robot can go on without.
+                let has_any = |(role, models): &(Role, Vec<&Model>)| role.without().is_none() || !models.is_empty();
+                Ok(Role::ALL.into_iter().map(of).filter(has_any).collect())
             }
             Wanted::Named(names) => {
                 let find = |name: &String| {
                     let known = || self.manifest.models.iter().map(|model| model.name.as_str()).collect::<Vec<_>>();
-                    self.manifest.find(name).map(|model| vec![model]).ok_or_else(|| ModelError::Unknown {
+                    self.manifest.find(name).map(|model| (model.role, vec![model])).ok_or_else(|| ModelError::Unknown {
                         what: "model".into(),
                         name: name.clone(),
                         known: known().join(", "),
@@ -186,12 +198,12 @@ enum Asked<'a> {
 }
 
 impl Run<'_> {
-    /// The first of `alternatives` that is here or can be had.
+    /// The first of `alternatives` that is here or can be had, or what each source said.
     async fn first_that_comes(
         &mut self,
         alternatives: &[&Model],
         progress: &mut dyn Progress,
-    ) -> Result<Result<Fetched, Failure>, ModelError> {
+    ) -> Result<Result<Fetched, Vec<String>>, ModelError> {
         let since = Instant::now();
         let fetched = |model: &Model, from: Vec<String>, passed_over: &[String]| Fetched {
             model: model.name.clone(),
@@ -216,9 +228,7 @@ impl Run<'_> {
                 return Ok(Ok(fetched(model, from, &tried)));
             }
         }
-        let role = alternatives.first().map_or(Role::Text, |model| model.role);
-        let models = alternatives.iter().map(|model| model.name.clone()).collect();
-        Ok(Err(Failure { role, models, tried }))
+        Ok(Err(tried))
     }
 
     /// The files of a model that are missing or wrong.
@@ -271,6 +281,9 @@ impl Run<'_> {
                     tried.push(format!("{}: {label}: {error}", model.name));
                 }
             }
+        }
+        if model.sources.is_empty() && library.sources.mirror.is_none() {
+            tried.push(format!("{}: only a mirror can have it, and none is set", model.name));
         }
         // An empty folder only confuses; one with a part in it stays.
         let _ = fs::remove_dir(&folder);

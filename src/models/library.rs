@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::manifest::{File, Manifest, Model, Part, Pooling, Role};
+use super::manifest::{File, ImageFacts, Manifest, Model, Part, Pooling, Role};
 use super::part;
 use super::record::Record;
 use super::{ModelError, Sources};
@@ -23,7 +23,7 @@ pub struct Library {
     pub(super) folder: PathBuf,
     pub(super) sources: Sources,
     /// The model that the config names for each role, or [`AUTO`].
-    wanted: [(Role, String); 3],
+    wanted: [(Role, String); 5],
 }
 
 /// The text model in use.
@@ -47,6 +47,8 @@ pub struct TextModel {
     pub max_tokens: usize,
     /// An exchange counts as found from this score on, 0…1.
     pub exchange_gate: f32,
+    /// A frame's sentence counts as found from this score on, 0…1.
+    pub frame_gate: f32,
     /// To be written beside every shard.
     pub identity: Identity,
     /// Which model it is and why, for the log and for `doctor`.
@@ -72,6 +74,45 @@ pub struct VoiceActivityModel {
     /// Silero as ONNX, 16 kHz.
     pub weights: PathBuf,
     /// Which model it is and why, for the log and for `doctor`.
+    pub in_use: String,
+}
+
+/// The model that finds objects.
+#[derive(Clone, Debug)]
+pub struct DetectorModel {
+    pub name: String,
+    /// YOLOX as ONNX, 416 × 416 pixels, 80 objects.
+    pub weights: PathBuf,
+    /// Which model it is and why, for the log and for `doctor`.
+    pub in_use: String,
+}
+
+/// The image model in use.
+#[derive(Clone, Debug)]
+pub struct ImageModel {
+    pub name: String,
+    /// `model.safetensors` of a SigLIP 2.
+    pub weights: PathBuf,
+    /// `tokenizer.json`.
+    pub tokenizer: PathBuf,
+    /// `config.json`.
+    pub config: PathBuf,
+    /// `preprocessor_config.json`; what the robot needs of it is in `facts`.
+    pub preprocessor: PathBuf,
+    pub facts: ImageFacts,
+    /// To be written beside every shard.
+    pub identity: Identity,
+    /// Which model it is and why, for the log and for `doctor`.
+    pub in_use: String,
+}
+
+/// The ONNX Runtime library that was fetched.
+#[derive(Clone, Debug)]
+pub struct RuntimeLibrary {
+    pub name: String,
+    /// A shared library for this machine.
+    pub library: PathBuf,
+    /// Which one it is and why, for the log and for `doctor`.
     pub in_use: String,
 }
 
@@ -144,15 +185,18 @@ impl Library {
     /// # Errors
     /// As [`Library::new`].
     pub fn with(
-        manifest: Manifest,
+        mut manifest: Manifest,
         sources: Sources,
         config: &ModelsConfig,
         base_folder: &Path,
     ) -> Result<Self, ModelError> {
+        manifest.models.retain(Model::is_for_this_machine);
         let wanted = [
             (Role::Text, config.text.clone()),
             (Role::Speech, config.speech.clone()),
             (Role::VoiceActivity, config.voice_activity.clone()),
+            (Role::Detector, config.detector.clone()),
+            (Role::Image, config.image.clone()),
         ];
         for (role, name) in &wanted {
             if name != AUTO && !manifest.of(*role).any(|model| model.name == *name) {
@@ -192,6 +236,7 @@ impl Library {
             normalise: facts.normalise,
             max_tokens: facts.max_tokens,
             exchange_gate: facts.gates.exchange,
+            frame_gate: facts.gates.frame,
             identity: Identity {
                 model: model.name.clone(),
                 weights: weights.sha256.clone(),
@@ -224,6 +269,51 @@ impl Library {
         Ok(VoiceActivityModel { name: model.name.clone(), weights: self.path(model, Part::Weights)?, in_use })
     }
 
+    /// The model that finds objects; otherwise as [`Library::text`].
+    ///
+    /// # Errors
+    /// [`ModelError::NotHere`] when none can be used: the robot goes on without.
+    pub fn detector(&self) -> Result<DetectorModel, ModelError> {
+        let (model, in_use) = self.choose(Role::Detector)?;
+        Ok(DetectorModel { name: model.name.clone(), weights: self.path(model, Part::Weights)?, in_use })
+    }
+
+    /// The image model in use; otherwise as [`Library::text`]. Hashing it the first time takes seconds.
+    ///
+    /// # Errors
+    /// [`ModelError::NotHere`] when none can be used: the robot goes on without.
+    pub fn image(&self) -> Result<ImageModel, ModelError> {
+        let (model, in_use) = self.choose(Role::Image)?;
+        let Some(facts) = &model.image else {
+            return Err(unsound(model));
+        };
+        let weights = model.file(Part::Weights).ok_or_else(|| unsound(model))?;
+        Ok(ImageModel {
+            name: model.name.clone(),
+            weights: self.path(model, Part::Weights)?,
+            tokenizer: self.path(model, Part::Tokenizer)?,
+            config: self.path(model, Part::Config)?,
+            preprocessor: self.path(model, Part::Preprocessor)?,
+            facts: facts.clone(),
+            identity: Identity {
+                model: model.name.clone(),
+                weights: weights.sha256.clone(),
+                preprocessing: facts.preprocessing,
+                dimension: facts.dimension,
+            },
+            in_use,
+        })
+    }
+
+    /// The ONNX Runtime library that was fetched for this machine; otherwise as [`Library::text`].
+    ///
+    /// # Errors
+    /// [`ModelError::NotHere`] when there is none: the program's own engine runs instead.
+    pub fn runtime(&self) -> Result<RuntimeLibrary, ModelError> {
+        let (model, in_use) = self.choose(Role::Runtime)?;
+        Ok(RuntimeLibrary { name: model.name.clone(), library: self.path(model, Part::Library)?, in_use })
+    }
+
     /// Every model with what is known of its files, without hashing them.
     ///
     /// # Errors
@@ -251,6 +341,7 @@ impl Library {
                 taken |= in_use;
                 let from = model
                     .file(Part::Weights)
+                    .or_else(|| model.file(Part::Library))
                     .and_then(|file| Record::read(&self.folder_of(model)).from(&file.name).map(str::to_owned));
                 rows.push(Row {
                     name: model.name.clone(),
@@ -293,7 +384,10 @@ impl Library {
             Some(problem) => format!("{name}: {problem}"),
             None => format!("{name} is not here"),
         });
-        let why = told.collect::<Vec<_>>().join("; ");
+        let mut why = told.collect::<Vec<_>>().join("; ");
+        if why.is_empty() {
+            why = format!("there is none for this kind of machine ({})", std::env::consts::ARCH);
+        }
         Err(ModelError::NotHere { role, folder: self.folder.clone(), why })
     }
 

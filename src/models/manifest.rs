@@ -30,11 +30,29 @@ pub enum Role {
     Speech,
     /// Whether somebody speaks.
     VoiceActivity,
+    /// Which objects a picture shows, and where.
+    Detector,
+    /// Pictures, and words about pictures, to vectors of one space.
+    Image,
+    /// No model: the library that runs networks faster than the program's own engine.
+    Runtime,
 }
 
 impl Role {
     /// Every role, in the order of lists.
-    pub const ALL: [Self; 3] = [Self::Text, Self::Speech, Self::VoiceActivity];
+    pub const ALL: [Self; 6] =
+        [Self::Text, Self::Speech, Self::VoiceActivity, Self::Detector, Self::Image, Self::Runtime];
+
+    /// What the robot cannot do without it, where it goes on all the same; `None` for a role that must be filled.
+    #[must_use]
+    pub fn without(self) -> Option<&'static str> {
+        match self {
+            Self::Text | Self::Speech | Self::VoiceActivity => None,
+            Self::Detector => Some("the robot cannot name what it sees, and remembers no pictures by what is in them"),
+            Self::Image => Some("the robot cannot tell alike pictures apart, nor find the pictures of a day"),
+            Self::Runtime => Some("seeing works, and takes 2 to 3 times the processor's time"),
+        }
+    }
 }
 
 impl std::fmt::Display for Role {
@@ -43,6 +61,9 @@ impl std::fmt::Display for Role {
             Self::Text => "text",
             Self::Speech => "speech",
             Self::VoiceActivity => "voice-activity",
+            Self::Detector => "detector",
+            Self::Image => "image",
+            Self::Runtime => "runtime",
         })
     }
 }
@@ -54,14 +75,19 @@ pub struct Model {
     pub name: String,
     pub role: Role,
     pub licence: String,
+    /// Only for machines of this kind, as `x86_64` or `aarch64`; `None`: for all.
+    pub machine: Option<String>,
     /// What it is for, in one sentence.
     pub purpose: String,
     pub files: Vec<File>,
+    /// Empty: only a mirror has it.
     pub sources: Vec<Source>,
     /// Only for [`Role::Text`].
     pub text: Option<TextFacts>,
     /// Only for [`Role::Speech`].
     pub speech: Option<SpeechFacts>,
+    /// Only for [`Role::Image`].
+    pub image: Option<ImageFacts>,
 }
 
 /// One file of a model.
@@ -83,6 +109,10 @@ pub enum Part {
     Weights,
     Tokenizer,
     Config,
+    /// How pictures are prepared.
+    Preprocessor,
+    /// A shared library.
+    Library,
 }
 
 /// Where a model's files come from.
@@ -108,12 +138,24 @@ pub struct Registry {
     pub package: String,
     pub version: String,
     pub wheel_sha256: String,
+    /// Which of the package's wheels, where it has one for each Python and machine.
+    pub wheel: Option<Wheel>,
     /// What download and unpacking need on the disk for a moment, in megabytes.
     pub scratch_mb: u64,
     /// (where it lies in the package, which file it becomes).
     #[serde(default)]
     pub members: Vec<(String, String)>,
     pub convert: Option<Conversion>,
+}
+
+/// Which wheel of a package, whatever Python asks for it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wheel {
+    /// CPython's version, as `3.11`.
+    pub python: String,
+    /// The platform's tag, as `manylinux_2_28_x86_64`.
+    pub platform: String,
 }
 
 /// How the Whisper converter makes a file out of a package.
@@ -161,6 +203,8 @@ pub enum Pooling {
 #[serde(deny_unknown_fields)]
 pub struct TextGates {
     pub exchange: f32,
+    /// For a frame's sentence.
+    pub frame: f32,
 }
 
 /// How a speech model is used.
@@ -169,6 +213,34 @@ pub struct TextGates {
 pub struct SpeechFacts {
     /// Whether it knows no other language.
     pub english_only: bool,
+}
+
+/// How an image model is used.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageFacts {
+    /// Numbers in a vector, of a picture as of words.
+    pub dimension: usize,
+    /// Side of the square that pictures are brought to, in pixels.
+    pub image_size: usize,
+    /// Subtracted from each colour, 0…1, before it is divided by `std`.
+    pub mean: f32,
+    pub std: f32,
+    /// Words are filled up to this many tokens; without, their vectors are quietly worse.
+    pub pad_to: usize,
+    /// Words are brought to lower case first; likewise.
+    pub lower_case: bool,
+    /// Counts up when any of this changes.
+    pub preprocessing: u32,
+    pub gates: ImageGates,
+}
+
+/// From which likeness on something holds, 0…1.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageGates {
+    /// Two pictures show the same.
+    pub near_duplicate: f32,
 }
 
 impl Manifest {
@@ -235,13 +307,19 @@ impl Model {
                 self.check_registry(registry)?;
             }
         }
-        if self.sources.is_empty() {
-            return Err("it has no source".into());
+        let sections =
+            [(Role::Text, self.text.is_some()), (Role::Speech, self.speech.is_some()), (Role::Image, self.image.is_some())];
+        if let Some((role, _)) = sections.iter().find(|(role, there)| *there != (self.role == *role)) {
+            return Err(format!("a model has a section `{role}` exactly when that is its role"));
         }
-        if self.text.is_some() != (self.role == Role::Text) || self.speech.is_some() != (self.role == Role::Speech) {
-            return Err("a text model has a section `text`, a speech model `speech`, and no other has either".into());
-        }
-        self.text.as_ref().map_or(Ok(()), TextFacts::check)
+        self.text.as_ref().map_or(Ok(()), TextFacts::check)?;
+        self.image.as_ref().map_or(Ok(()), ImageFacts::check)
+    }
+
+    /// Whether this machine can use it.
+    #[must_use]
+    pub fn is_for_this_machine(&self) -> bool {
+        self.machine.as_ref().is_none_or(|machine| machine == std::env::consts::ARCH)
     }
 
     fn check_files(&self) -> Result<(), String> {
@@ -257,7 +335,9 @@ impl Model {
         }
         let needed: &[Part] = match self.role {
             Role::Text => &[Part::Weights, Part::Tokenizer, Part::Config],
-            Role::Speech | Role::VoiceActivity => &[Part::Weights],
+            Role::Speech | Role::VoiceActivity | Role::Detector => &[Part::Weights],
+            Role::Image => &[Part::Weights, Part::Tokenizer, Part::Config, Part::Preprocessor],
+            Role::Runtime => &[Part::Library],
         };
         match needed.iter().find(|part| self.file(**part).is_none()) {
             Some(part) => Err(format!("a {} model needs a file whose part is {part:?}", self.role)),
@@ -267,6 +347,10 @@ impl Model {
 
     fn check_registry(&self, registry: &Registry) -> Result<(), String> {
         check_hash(&registry.wheel_sha256)?;
+        if let Some(wheel) = &registry.wheel {
+            plain_name(&wheel.python)?;
+            plain_name(&wheel.platform)?;
+        }
         if let Some(conversion) = &registry.convert
             && !matches!(conversion.to.as_str(), "f16" | "q8_0")
         {
@@ -286,11 +370,25 @@ impl TextFacts {
         if self.dimension == 0 || self.max_tokens < 3 {
             return Err("dimension must be 1 or more, max_tokens 3 or more".into());
         }
-        if !(0.0..=1.0).contains(&self.gates.exchange) {
-            return Err("a gate is from 0 to 1".into());
-        }
-        Ok(())
+        check_gate(self.gates.exchange)?;
+        check_gate(self.gates.frame)
     }
+}
+
+impl ImageFacts {
+    fn check(&self) -> Result<(), String> {
+        if self.dimension == 0 || self.image_size == 0 || self.pad_to == 0 {
+            return Err("dimension, image_size and pad_to must be 1 or more".into());
+        }
+        if !self.mean.is_finite() || !(self.std.is_finite() && self.std > 0.0) {
+            return Err("mean and std must be numbers, std over 0".into());
+        }
+        check_gate(self.gates.near_duplicate)
+    }
+}
+
+fn check_gate(gate: f32) -> Result<(), String> {
+    if (0.0..=1.0).contains(&gate) { Ok(()) } else { Err("a gate is from 0 to 1".into()) }
 }
 
 /// Names become paths, so they hold nothing that leads elsewhere.
@@ -340,6 +438,29 @@ mod tests {
         }
         assert_eq!(manifest.of(Role::Text).next().expect("a text model").name, "bge-small-en-v1.5");
         assert_eq!(manifest.of(Role::Speech).next().expect("a speech model").name, "whisper-tiny.en");
+    }
+
+    #[test]
+    fn every_optional_role_says_what_is_missed_without_it() {
+        let optional: Vec<Role> = Role::ALL.into_iter().filter(|role| role.without().is_some()).collect();
+        assert_eq!(optional, [Role::Detector, Role::Image, Role::Runtime]);
+    }
+
+    #[test]
+    fn the_runtime_is_there_for_the_robots_processor_and_for_a_desktops() {
+        let manifest = Manifest::embedded().expect("the embedded manifest");
+        let machines: Vec<_> = manifest.of(Role::Runtime).map(|model| model.machine.clone()).collect();
+        assert_eq!(machines, [Some("aarch64".to_owned()), Some("x86_64".to_owned())]);
+    }
+
+    #[test]
+    fn a_section_of_another_role_is_refused() {
+        let (_, why) = refused(&EMBEDDED.replacen("[model.image]", "[model.text]", 1));
+        assert!(!why.is_empty());
+        let (_, why) = refused(&EMBEDDED.replacen("role = \"image\"", "role = \"detector\"", 1));
+        assert!(why.contains("section `image`"), "{why}");
+        let (_, why) = refused(&EMBEDDED.replacen("near_duplicate = 0.97", "near_duplicate = 1.97", 1));
+        assert!(why.contains("gate"), "{why}");
     }
 
     #[test]

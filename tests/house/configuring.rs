@@ -54,7 +54,9 @@ fn the_projects_config_shows_every_key_at_its_default() {
             assert!(shown.get(section).and_then(|shown| shown.get(key)).is_some(), "[{section}] {key} is not shown");
         }
     }
-    assert!(text.contains("# exchange_gate = "), "the key that is unset by default is shown in a comment");
+    for unset in ["exchange_gate", "near_duplicate", "frame_gate"] {
+        assert!(text.contains(&format!("# {unset} = ")), "{unset}, which is unset by default, is shown in a comment");
+    }
     for (number, line) in text.lines().enumerate() {
         assert!(line.chars().count() <= 120, "line {} is too long to read in a terminal", number + 1);
     }
@@ -90,6 +92,16 @@ echo_wait_ms = 400
 min_log_probability = -1
 max_no_speech = 0.5
 deaf_after_s = 30
+[see]
+enabled = false
+backend = "rten"
+onnx_runtime = "lib/libonnxruntime.so"
+frames_per_second_changing = 1
+seconds_between_quiet = 10
+stable_for_s = 1.5
+forget_after_s = 3
+near_duplicate = 0.95
+frame_gate = 0.7
 [remember]
 folder = "/var/lib/reachy-remembers"
 flush_every_s = 10
@@ -120,12 +132,15 @@ mirror = "mirror"
 text = "bge-small"
 speech = "base"
 voice_activity = "silero"
+detector = "yolox"
+image = "siglip"
 [privacy]
 log_words = true
 [limits]
 whisper_threads = 2
 embed_threads = 1
 search_threads = 2
+see_threads = 2
 "#,
     );
     fs::write(folder.path().join("key"), "secret\n").unwrap();
@@ -143,6 +158,8 @@ search_threads = 2
     assert_eq!(config.act.voice, VoiceKind::None);
     assert_eq!(config.listen.min_log_probability, -1.0);
     assert_eq!(config.remember.exchange_gate, Some(0.7));
+    assert_eq!(config.see.near_duplicate, Some(0.95));
+    assert_eq!(config.see.onnx_runtime, folder.path().join("lib/libonnxruntime.so"));
     assert_eq!(config.robot.day, folder.path().join("days/monday.toml"));
     assert_eq!(config.remember.folder, Path::new("/var/lib/reachy-remembers"), "absolute paths stay");
     assert_eq!(config.models.mirror, folder.path().join("mirror").display().to_string());

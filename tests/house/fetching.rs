@@ -64,7 +64,7 @@ question_prefix = ""
 normalise = true
 preprocessing = 7
 max_tokens = 16
-gates = {{ exchange = 0.5 }}
+gates = {{ exchange = 0.5, frame = 0.6 }}
 "#,
         files.join(", ")
     )
@@ -470,6 +470,90 @@ async fn the_converter_makes_the_pinned_whisper() {
     let rows = house.library_of(&registry_manifest()).verify().expect("rows");
     let row = rows.iter().find(|row| row.name == "whisper-tiny.en-converted").expect("a row");
     assert_eq!(row.state, State::Verified);
+}
+
+/// A detector that only a mirror has.
+fn eyes_manifest() -> String {
+    format!(
+        r#"
+[[model]]
+name = "eyes"
+role = "detector"
+licence = "MIT"
+purpose = "Finds things."
+files = [{{ name = "eyes.onnx", part = "weights", size = 5, sha256 = "{}" }}]
+sources = []
+"#,
+        sha256(b"hello")
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_robot_can_go_on_without_is_no_failure_unless_it_was_named() {
+    let house = House::with_hub_file(Served::file(&weights()));
+    let vad = manifest().replace("name = \"ear\"", "name = \"vad\"").replace("\"speech\"", "\"voice-activity\"");
+    let vad = vad.replace("speech = { english_only = true }", "");
+    let all = manifest()
+        + &eyes_manifest()
+        + &words_manifest().replace("some/words", "no/words")
+        + &vad;
+    let library = house.library_of(&all);
+    let report = library.fetch(&Wanted::OnePerRole, &mut Silent).await.expect("a fetch");
+    let eyes = report.failures.iter().find(|failure| failure.models == ["eyes"]).expect("no eyes");
+    assert!(eyes.goes_on);
+    let told = eyes.to_string();
+    assert!(told.contains("only a mirror can have it") && told.contains("cannot name what it sees"), "{told}");
+    let words = report.failures.iter().find(|failure| failure.models == ["words"]).expect("no words");
+    assert!(!words.goes_on && !report.is_complete(), "{words}");
+
+    for file in ["model.safetensors", "tokenizer.json", "config.json"] {
+        house.server.serve(&format!("/no/words/resolve/1/{file}"), Served::file(b"hello"));
+    }
+    let report = library.fetch(&Wanted::OnePerRole, &mut Silent).await.expect("a fetch");
+    assert_eq!(report.failures.len(), 1);
+    assert!(report.is_complete(), "{:?}", report.failures);
+    let named = library.fetch(&Wanted::Named(vec!["eyes".into()]), &mut Silent).await.expect("a fetch");
+    assert!(!named.is_complete(), "what was asked for by name and did not come is a failure");
+    let error = library.detector().expect_err("no eyes").to_string();
+    assert!(error.contains("no detector model"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flat_mirror_gives_the_detector_that_no_other_source_has() {
+    let mut house = House::new();
+    let stick = tempfile::tempdir().expect("a folder");
+    fs::write(stick.path().join("eyes.onnx"), b"hello").expect("a file");
+    house.sources.mirror = Some(Mirror::Folder(stick.path().into()));
+    let library = house.library_of(&eyes_manifest());
+    let report = library.fetch(&Wanted::Named(vec!["eyes".into()]), &mut Silent).await.expect("a fetch");
+    assert!(report.is_complete(), "{:?}", report.failures);
+    let eyes = library.detector().expect("a model");
+    assert_eq!(fs::read(eyes.weights).expect("the file"), b"hello");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_for_another_kind_of_machine_is_not_there() {
+    let house = House::new();
+    let other = eyes_manifest().replace("licence", "machine = \"abacus\"\nlicence");
+    let library = house.library_of(&other);
+    assert!(library.list().expect("rows").is_empty());
+    let error = library.detector().expect_err("no eyes").to_string();
+    assert!(error.contains("none for this kind of machine"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_runtime_comes_out_of_its_python_package_whatever_python_asks() {
+    let house = House::new();
+    let machine = std::env::consts::ARCH;
+    let name = format!("onnxruntime-1.32.0-{machine}");
+    if !registry_manifest().contains(&name) {
+        println!("skipped: there is no entry for {machine}");
+        return;
+    }
+    let Some(report) = fetch_from_registry(&house, &name).await else { return };
+    assert_eq!(report.fetched[0].from, ["Python package onnxruntime 1.32.0"]);
+    let library = house.library_of(&registry_manifest()).runtime().expect("the library").library;
+    assert!(fs::metadata(library).expect("the file").len() > 20_000_000);
 }
 
 /// The report, or `None` after saying why where the Python registry cannot be reached.
