@@ -15,7 +15,7 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::clock::Clock;
 use crate::health::{Health, PartHealth};
-use crate::remember::{Memory, Query, Recalled, Stats};
+use crate::remember::{Memory, Query, Recalled, SeenFrame, Stats};
 use crate::think::tools::About;
 use crate::think::when::{self, When};
 
@@ -123,7 +123,8 @@ impl Desk {
             Some(When::Range(range)) => Some(range),
             _ => None,
         };
-        let query = Query { text: question, about: About::Said, when, just_said: Vec::new(), now: now.timestamp() };
+        let (about, direction, just_said) = (About::Any, None, Vec::new());
+        let query = Query { text: question, about, when, direction, just_said, now: now.timestamp() };
         let recalled = memory.recall(query).await.map_err(|error| error.to_string())?;
         let gate = memory.exchange_gate();
         let found = |memories: Vec<crate::remember::Remembered>| {
@@ -144,10 +145,20 @@ impl Desk {
             Recalled::Sampled { memories, of } => {
                 SearchAnswer { memories: found(memories), by_time_alone: true, searched: Some(of), ..empty }
             }
+            Recalled::Seen { frames, .. } => SearchAnswer { memories: frames.into_iter().map(found_frame).collect(), ..empty },
             Recalled::Nothing { searched, best } => {
                 SearchAnswer { searched: Some(searched), best_below_gate: best, ..empty }
             }
         })
+    }
+}
+
+fn found_frame(seen: SeenFrame) -> FoundMemory {
+    FoundMemory {
+        text: seen.frame.words(),
+        speaker: None,
+        said_at: seen.frame.seen_at.as_second(),
+        score: seen.score,
     }
 }
 

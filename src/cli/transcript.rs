@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 
 use crate::clock::Clock;
 use crate::daemon::{Diary, Event};
-use crate::remember::{Recalled, Remembered};
+use crate::remember::{HowSeen, Recalled, Remembered, SeenFrame};
 use crate::think::conversation::Moved;
 use crate::think::told;
 use crate::think::tools::{Tool, ToolResult};
@@ -45,6 +45,15 @@ fn lines(event: &Event, now: Timestamp, zone: &TimeZone) -> Vec<String> {
             vec![spoken("You", &Style::new().cyan().bold(), &heard.text, &time(heard.started_at, zone), &how)]
         }
         Event::NotHeard { why } => vec![aside("not heard", why)],
+        Event::Saw { sentence, at, stand_in, stored } => {
+            let stored = match stored {
+                Ok(()) => String::new(),
+                Err(why) => format!(" (not stored: {why})"),
+            };
+            let who = if *stand_in { "annotations stand in for the detector" } else { "kept as a picture" };
+            let words = format!("{sentence}{stored}");
+            vec![format!("{:>5}  {} {words}  {}", time(*at, zone), style("saw    ").magenta(), style(who).dim())]
+        }
         Event::Step(step) => step_lines(step, now, zone),
         Event::TurnEnded { report, took, .. } => {
             let mut lines = Vec::new();
@@ -105,6 +114,20 @@ fn result_lines(result: &ToolResult, took: Duration, now: Timestamp, zone: &Time
             now,
             zone,
         ),
+        ToolResult::Recalled(Recalled::Seen { frames, how }) => {
+            let how = match how {
+                HowSeen::Named => format!("{} found", counted(frames.len(), "picture", "pictures")),
+                HowSeen::Sampled { of } => format!("nothing named; {} different scenes of {of} pictures", frames.len()),
+                HowSeen::LastLook => "the last look that way".into(),
+            };
+            let mut lines = headline(&how);
+            lines.extend(frames.iter().map(|SeenFrame { frame, score }| {
+                let score = score.map_or_else(|| "    ".into(), |score| format!("{score:.2}"));
+                let when = told::told(frame.seen_at, now, zone);
+                aside("", &format!("   {} {}  {}", style(score).yellow(), style(when).italic(), frame.words()))
+            }));
+            lines
+        }
         ToolResult::Recalled(Recalled::Nothing { searched, best }) => {
             let best = best.map(|best| format!(" (nearest {best:.2}, under the gate)")).unwrap_or_default();
             headline(&format!("nothing found among {searched}{best}"))

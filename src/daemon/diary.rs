@@ -31,6 +31,14 @@ pub enum Event {
     NotHeard {
         why: String,
     },
+    /// What is visible changed.
+    Saw {
+        sentence: String,
+        at: Timestamp,
+        /// No detector was there: the simulated camera's annotations said what is visible.
+        stand_in: bool,
+        stored: Result<(), String>,
+    },
     Step(Step),
     TurnEnded {
         report: TurnReport,
@@ -62,6 +70,8 @@ pub fn log(words: bool) -> Diary {
             tracing::info!(seconds, confidence = heard.confidence, ms = heard.transcribed_in_ms, text, "heard");
         }
         Event::NotHeard { why } => tracing::debug!(why, "not heard"),
+        Event::Saw { sentence, stored: Ok(()), .. } => tracing::info!(text = shown(words, sentence), "saw"),
+        Event::Saw { stored: Err(why), .. } => tracing::error!("what was seen could not be stored: {why}"),
         Event::Step(step) => log_step(words, step),
         Event::TurnEnded { report, took, .. } => {
             tracing::info!(ms = took.as_millis(), stored = report.moved.stored, "turn ended");

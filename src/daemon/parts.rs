@@ -70,6 +70,10 @@ pub enum PartError {
     Died,
 }
 
+/// Pictures as alike as this are one scene to a sample of a day, where the config does not say. Measured with SigLIP 2:
+/// pictures of one room 0.90 to 0.97, of other scenes 0.61 to 0.79.
+const NEAR_DUPLICATE: f32 = 0.97;
+
 /// A clock in the house's time zone.
 ///
 /// # Errors
@@ -123,6 +127,8 @@ pub fn memory_settings(config: &Config, text: &Text) -> Settings {
     Settings {
         folder: remember.folder.clone(),
         exchange_gate: remember.exchange_gate.unwrap_or(text.model.exchange_gate),
+        frame_gate: config.see.frame_gate.unwrap_or(text.model.frame_gate),
+        near_duplicate: config.see.near_duplicate.unwrap_or(NEAR_DUPLICATE),
         limit: remember.limit as usize,
         min_free_bytes: remember.min_free_mb * 1_000_000,
         search_threads: config.limits.search_threads as usize,

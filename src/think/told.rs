@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::remember::{Recalled, Remembered};
+use crate::remember::{Frame, HowSeen, Recalled, Remembered};
 
 use super::tools::ToolResult;
 
@@ -72,8 +72,25 @@ fn recalled_for_model(recalled: &Recalled, now: Timestamp, zone: &TimeZone) -> S
             memories.len(),
             lines(memories, now, zone)
         ),
+        Recalled::Seen { frames, how } if !frames.is_empty() => {
+            let opening = match how {
+                HowSeen::Named => "You searched what you saw and found, best match first:",
+                HowSeen::Sampled { .. } => "Nothing in particular was asked for. From that time you remember, newest first:",
+                HowSeen::LastLook => "Your last look that way:",
+            };
+            let lines: Vec<String> =
+                frames.iter().map(|seen| format!("- {}", frame_note(&seen.frame, now, zone))).collect();
+            format!("{opening}\n{}", lines.join("\n"))
+        }
         _ => "You searched your memory and found nothing about this. Say so; do not make anything up.".into(),
     }
+}
+
+/// One remembered picture in a line: when it was, what was in it, who was, and what was said about it.
+#[must_use]
+pub fn frame_note(frame: &Frame, now: Timestamp, zone: &TimeZone) -> String {
+    let who = if frame.names.is_empty() { String::new() } else { format!(" With {}.", frame.names.join(", ")) };
+    format!("{}: {}{who}", told(frame.seen_at, now, zone), clipped(&one_line(&frame.words())))
 }
 
 fn lines(memories: &[Remembered], now: Timestamp, zone: &TimeZone) -> String {

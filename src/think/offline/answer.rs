@@ -6,7 +6,7 @@
 use jiff::{SignedDuration, Timestamp, Zoned};
 
 use super::form::{Form, Sentence};
-use crate::remember::{Exchange, Recalled, Remembered};
+use crate::remember::{Exchange, HowSeen, Recalled, Remembered, SeenFrame};
 use crate::robot::Gesture;
 use crate::think::tools::ToolResult;
 
@@ -37,6 +37,7 @@ pub(super) fn answer(result: &ToolResult, asked: &Asked<'_>) -> String {
         ToolResult::Recalled(Recalled::Found { memories }) => found(memories, asked),
         ToolResult::Recalled(Recalled::Sampled { memories, of }) => sampled(memories, *of, asked),
         ToolResult::Recalled(Recalled::Nothing { searched, .. }) => nothing(*searched, asked),
+        ToolResult::Recalled(Recalled::Seen { frames, how }) => frames_told(frames, *how, asked),
         ToolResult::CouldNotLook { why } => format!("I cannot look into my memory right now: {}", closed(why)),
         ToolResult::Seen { sentence } => closed(sentence),
         ToolResult::CouldNotSee { why } => format!("I cannot see anything right now: {}", closed(why)),
@@ -70,6 +71,26 @@ fn found(memories: &[Remembered], asked: &Asked<'_>) -> String {
         .take(TOLD)
         .map(|(_, memory)| tell(memory, asked));
     sentences.collect::<Vec<_>>().join(" ")
+}
+
+/// What was seen: the best picture, or different ones of a time, newest first.
+fn frames_told(frames: &[SeenFrame], how: HowSeen, asked: &Asked<'_>) -> String {
+    let shown = match how {
+        HowSeen::Named | HowSeen::LastLook => 1,
+        HowSeen::Sampled { .. } => frames.len(),
+    };
+    let told = frames.iter().take(shown).map(|seen| {
+        let at = told_time(seen.frame.seen_at, asked.now);
+        // "I saw a cup." after a time: "This morning at 08:05 I saw a cup."
+        let sentence = closed(&seen.frame.sentence);
+        let who = if seen.frame.names.is_empty() || seen.frame.names.iter().all(|name| sentence.contains(name)) {
+            String::new()
+        } else {
+            format!(" {} was there.", seen.frame.names.join(" and "))
+        };
+        format!("{} {sentence}{who}", capitalised(&at))
+    });
+    told.collect::<Vec<_>>().join(" ")
 }
 
 /// One memory as a sentence of its own.
