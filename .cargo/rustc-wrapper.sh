@@ -1,8 +1,9 @@
-#!/bin/sh
+#!/bin/bash
 # qdrant-edge 0.9.0 calls `debug_assert_matches!`, which rustc 1.95 still keeps behind a feature gate (E0658).
 # Cargo calls this script instead of rustc; it opens that one gate for that one crate and passes everything else
 # through untouched. It does nothing harmful on a newer compiler. It can go, with the line in config.toml that
 # names it, as soon as the oldest compiler that we build on has `assert_matches` stable.
+# It is bash because Debian's sh drops variables whose names hold a hyphen, such as CARGO_BIN_EXE_reachy-remembers.
 rustc="$1"
 shift
 case " $* " in

@@ -9,13 +9,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::health::{Health, PartHealth};
-use crate::remember::{Memory, Query, Recalled, SeenFrame, Stats};
+use crate::remember::{Memory, Query, Recalled, SeenFrame, Stats, TimeRange};
+use crate::robot::Direction;
 use crate::think::tools::About;
 use crate::think::when::{self, When};
 
@@ -37,6 +41,14 @@ pub enum Request {
         #[serde(default)]
         when: Option<String>,
     },
+    /// What was said and seen in a time, in order.
+    MemoryShow {
+        /// A person's words for a time; none: everything.
+        #[serde(default)]
+        when: Option<String>,
+    },
+    /// One frame's picture, by the identity that [`Response::MemoryShow`] gave.
+    FramePicture { id: Uuid },
 }
 
 /// What it is told.
@@ -48,6 +60,8 @@ pub enum Response {
     },
     MemoryStats(Stats),
     MemorySearch(SearchAnswer),
+    MemoryShow { entries: Vec<Entry> },
+    FramePicture { jpeg: String },
     /// It could not; the sentence says why.
     CouldNot {
         why: String,
@@ -77,6 +91,21 @@ pub struct FoundMemory {
     pub score: Option<f32>,
 }
 
+/// One memory in the order of time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Unix seconds.
+    pub at: i64,
+    pub what: Happened,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Happened {
+    Said { speaker: Option<String>, heard: String, answered: String },
+    Seen { id: Uuid, looked: Direction, sentence: String, labels: Vec<String>, names: Vec<String>, caption: Option<String> },
+}
+
 /// Answers requests: in the service behind the socket, and in a command that has the folder for itself.
 #[derive(Clone)]
 pub struct Desk {
@@ -99,6 +128,17 @@ impl Desk {
             Request::MemoryStats => {
                 memory.stats().await.map_or_else(|error| could_not(error.to_string()), Response::MemoryStats)
             }
+            Request::MemoryShow { when } => match self.show(memory, when.as_deref()).await {
+                Ok(entries) => Response::MemoryShow { entries },
+                Err(why) => could_not(why),
+            },
+            Request::FramePicture { id } => match memory.pictures(vec![id]).await {
+                Ok(frames) => match frames.first() {
+                    Some(frame) => Response::FramePicture { jpeg: STANDARD.encode(&frame.jpeg) },
+                    None => could_not("there is no such picture".into()),
+                },
+                Err(error) => could_not(error.to_string()),
+            },
             Request::MemorySearch { question, when } => match self.search(memory, question, when).await {
                 Ok(answer) => Response::MemorySearch(answer),
                 Err(why) => could_not(why),
@@ -106,22 +146,48 @@ impl Desk {
         }
     }
 
+    /// A person's words for a time as a range.
+    fn range(&self, words: &str) -> Result<TimeRange, String> {
+        match when::resolve(words, &self.clock.now_here()) {
+            When::Range(range) => Ok(range),
+            When::WhileAway | When::Unknown => {
+                Err(format!("`{words}` is no time that I understand; try \"today\", \"yesterday\" or \"this morning\""))
+            }
+        }
+    }
+
+    async fn show(&self, memory: &Memory, when: Option<&str>) -> Result<Vec<Entry>, String> {
+        let when = when.map(|words| self.range(words)).transpose()?;
+        let said = memory.exchanges(when).await.map_err(|error| error.to_string())?;
+        let seen = memory.frames(when).await.map_err(|error| error.to_string())?;
+        let said = said.into_iter().map(|exchange| Entry {
+            at: exchange.said_at.as_second(),
+            what: Happened::Said { speaker: exchange.speaker, heard: exchange.heard, answered: exchange.said },
+        });
+        let seen = seen.into_iter().map(|frame| Entry {
+            at: frame.seen_at.as_second(),
+            what: Happened::Seen {
+                id: frame.id(),
+                looked: frame.looked,
+                sentence: frame.sentence,
+                labels: frame.labels,
+                names: frame.names,
+                caption: frame.caption,
+            },
+        });
+        let mut entries: Vec<Entry> = said.chain(seen).collect();
+        entries.sort_by_key(|entry| entry.at);
+        Ok(entries)
+    }
+
     async fn search(&self, memory: &Memory, question: String, when: Option<String>) -> Result<SearchAnswer, String> {
         let now = self.clock.now_here();
         let when = match when.as_deref() {
-            None => when::find_in(&question, &now).map(|(when, _)| when),
-            Some(words) => match when::resolve(words, &now) {
-                When::Unknown => {
-                    return Err(format!(
-                        "`{words}` is no time that I understand; try \"yesterday\" or \"this morning\""
-                    ));
-                }
-                known => Some(known),
+            Some(words) => Some(self.range(words)?),
+            None => match when::find_in(&question, &now) {
+                Some((When::Range(range), _)) => Some(range),
+                _ => None,
             },
-        };
-        let when = match when {
-            Some(When::Range(range)) => Some(range),
-            _ => None,
         };
         let (about, direction, just_said) = (About::Any, None, Vec::new());
         let query = Query { text: question, about, when, direction, just_said, now: now.timestamp() };

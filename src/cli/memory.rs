@@ -1,17 +1,22 @@
-//! `memory stats|search|reembed`: asks the running service, or opens the memory itself when none runs.
+//! `memory stats|search|show|export-frames|reembed`: asks the running service, or opens the memory itself when none runs.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
+use console::style;
 use jiff::Timestamp;
 
 use super::{CliError, Output, Setting, bytes, print_json, table};
 use crate::clock::Clock;
-use crate::control::{self, Desk, FoundMemory, Request, Response, SearchAnswer};
+use crate::control::{self, Desk, Entry, FoundMemory, Happened, Request, Response, SearchAnswer};
 use crate::daemon::parts;
 use crate::health::Health;
-use crate::remember::{self, Memory, Stats};
+use crate::remember::exchange::{ROBOT, UNNAMED};
+use crate::remember::{self, Stats};
 use crate::think::told;
 
 #[derive(Debug, Subcommand)]
@@ -28,13 +33,34 @@ pub enum MemoryCommand {
         #[command(flatten)]
         output: Output,
     },
+    /// Prints what was said and seen, in the order of time.
+    Show {
+        /// Which day or time, in your own words: "today", "yesterday", "this morning". None: everything.
+        #[arg(long, value_name = "WORDS")]
+        day: Option<String>,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Writes the pictures of a day as JPEG files into a folder.
+    ExportFrames {
+        /// The folder; made if it is not there.
+        folder: PathBuf,
+        /// Which day or time, in your own words; none: everything.
+        #[arg(long, value_name = "WORDS")]
+        day: Option<String>,
+    },
     /// Carries the memory over to the text model that is in use now (the service must be stopped).
     Reembed,
 }
 
 pub async fn run(setting: &Setting, command: MemoryCommand) -> Result<ExitCode, CliError> {
+    if matches!(command, MemoryCommand::Reembed) {
+        reembed(setting).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let asked = Asked::find(setting).await?;
     match command {
-        MemoryCommand::Stats(output) => match ask(setting, Request::MemoryStats).await? {
+        MemoryCommand::Stats(output) => match asked.ask(Request::MemoryStats).await? {
             Response::MemoryStats(stats) if output.json => print_json(&stats),
             Response::MemoryStats(stats) => {
                 print_stats(&stats, &parts::clock(&setting.config).map_err(CliError::could_not)?);
@@ -43,7 +69,7 @@ pub async fn run(setting: &Setting, command: MemoryCommand) -> Result<ExitCode, 
             other => Err(unexpected(other)),
         },
         MemoryCommand::Search { question, when, output } => {
-            match ask(setting, Request::MemorySearch { question, when }).await? {
+            match asked.ask(Request::MemorySearch { question, when }).await? {
                 Response::MemorySearch(answer) if output.json => print_json(&answer),
                 Response::MemorySearch(answer) => {
                     print_answer(&answer, &parts::clock(&setting.config).map_err(CliError::could_not)?);
@@ -52,24 +78,114 @@ pub async fn run(setting: &Setting, command: MemoryCommand) -> Result<ExitCode, 
                 other => Err(unexpected(other)),
             }
         }
-        MemoryCommand::Reembed => reembed(setting).await,
+        MemoryCommand::Show { day, output } => {
+            let entries = show(&asked, day).await?;
+            if output.json {
+                print_json(&entries)
+            } else {
+                print_entries(&entries, &parts::clock(&setting.config).map_err(CliError::could_not)?);
+                Ok(())
+            }
+        }
+        MemoryCommand::ExportFrames { folder, day } => export(&asked, setting, &folder, day).await,
+        MemoryCommand::Reembed => Ok(()),
     }?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks the running service; where none runs, opens the memory for this one question.
-async fn ask(setting: &Setting, request: Request) -> Result<Response, CliError> {
-    let config = &setting.config;
-    if let Some(response) = control::ask(&config.remember.folder, &request).await.map_err(CliError::could_not)? {
-        return Ok(response);
+async fn show(asked: &Asked, when: Option<String>) -> Result<Vec<Entry>, CliError> {
+    match asked.ask(Request::MemoryShow { when }).await? {
+        Response::MemoryShow { entries } => Ok(entries),
+        other => Err(unexpected(other)),
     }
-    let clock = parts::clock(config).map_err(CliError::could_not)?;
-    let opened = parts::open_memory(config, &clock).await.map_err(CliError::could_not)?;
-    for note in &opened.notes {
-        eprintln!("{} {note}", console::style("note:").yellow().for_stderr());
+}
+
+/// A day as a person would want to read it.
+fn print_entries(entries: &[Entry], clock: &Clock) {
+    let mut day = None;
+    for Entry { at, what } in entries {
+        let Ok(at) = Timestamp::from_second(*at) else { continue };
+        let at = at.to_zoned(clock.zone().clone());
+        if day.replace(at.date()) != Some(at.date()) {
+            println!("{}", style(format!("── {} ──", at.strftime("%A, %-d %B %Y"))).bold());
+        }
+        let time = at.strftime("%H:%M");
+        match what {
+            Happened::Said { speaker, heard, answered } => {
+                println!("{time}  {} {heard}", style(format!("{:<8}", speaker.as_deref().unwrap_or(UNNAMED))).cyan());
+                if !answered.is_empty() {
+                    println!("       {} {answered}", style(format!("{ROBOT:<8}")).green());
+                }
+            }
+            Happened::Seen { sentence, caption, names, .. } => {
+                let who = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+                println!("{time}  {} {sentence}{who}", style("saw     ").magenta());
+                if let Some(caption) = caption {
+                    println!("       {} {caption}", style("said    ").dim());
+                }
+            }
+        }
     }
-    let desk = Desk { memory: Ok::<Memory, String>(opened.memory), clock, health: Arc::new(Health::default()) };
-    Ok(desk.answer(request).await)
+    if entries.is_empty() {
+        println!("Nothing was said or seen then.");
+    }
+}
+
+async fn export(asked: &Asked, setting: &Setting, folder: &Path, day: Option<String>) -> Result<(), CliError> {
+    let entries = show(asked, day).await?;
+    let zone = parts::clock(&setting.config).map_err(CliError::could_not)?.zone().clone();
+    std::fs::create_dir_all(folder).map_err(|error| CliError::CouldNot(format!("{}: {error}", folder.display())))?;
+    let (mut written, mut without) = (0, 0);
+    for Entry { at, what } in entries {
+        let (Happened::Seen { id, looked, labels, .. }, Ok(at)) = (what, Timestamp::from_second(at)) else { continue };
+        let jpeg = match asked.ask(Request::FramePicture { id }).await? {
+            Response::FramePicture { jpeg } => STANDARD.decode(jpeg).map_err(CliError::could_not)?,
+            other => return Err(unexpected(other)),
+        };
+        if jpeg.is_empty() {
+            without += 1;
+            continue;
+        }
+        let stamp = at.to_zoned(zone.clone()).strftime("%Y-%m-%d_%H-%M-%S").to_string();
+        let shows = if labels.is_empty() { "nothing".into() } else { labels.join("-").replace(' ', "_") };
+        let file = folder.join(format!("{stamp}_{}_{shows}.jpg", looked.name()));
+        std::fs::write(&file, jpeg).map_err(|error| CliError::CouldNot(format!("{}: {error}", file.display())))?;
+        written += 1;
+    }
+    let rest = if without > 0 { format!(" {without} more have no picture.") } else { String::new() };
+    println!("{written} pictures written to {}.{rest}", folder.display());
+    Ok(())
+}
+
+/// Whom a command asks: the running service, or, where none runs, the memory that it opened itself.
+enum Asked {
+    Service(PathBuf),
+    Own(Desk),
+}
+
+impl Asked {
+    async fn find(setting: &Setting) -> Result<Self, CliError> {
+        let (config, folder) = (&setting.config, &setting.config.remember.folder);
+        if control::ask(folder, &Request::Health).await.map_err(CliError::could_not)?.is_some() {
+            return Ok(Self::Service(folder.clone()));
+        }
+        let clock = parts::clock(config).map_err(CliError::could_not)?;
+        let opened = parts::open_memory(config, &clock).await.map_err(CliError::could_not)?;
+        for note in &opened.notes {
+            eprintln!("{} {note}", style("note:").yellow().for_stderr());
+        }
+        Ok(Self::Own(Desk { memory: Ok(opened.memory), clock, health: Arc::new(Health::default()) }))
+    }
+
+    async fn ask(&self, request: Request) -> Result<Response, CliError> {
+        match self {
+            Self::Own(desk) => Ok(desk.answer(request).await),
+            Self::Service(folder) => control::ask(folder, &request)
+                .await
+                .map_err(CliError::could_not)?
+                .ok_or_else(|| CliError::CouldNot("the service ended in the middle of this command".into())),
+        }
+    }
 }
 
 fn unexpected(response: Response) -> CliError {
@@ -87,6 +203,11 @@ fn print_stats(stats: &Stats, clock: &Clock) {
     let mut table = table(&["memory", ""]);
     table.add_row(["folder", &stats.folder.display().to_string()]);
     table.add_row(["exchanges", &stats.exchanges.to_string()]);
+    let bare = match stats.without_picture_vector {
+        0 => String::new(),
+        bare => format!(" ({bare} of the newest hundred without a picture vector: `memory reembed` makes them)"),
+    };
+    table.add_row(["pictures", &format!("{}{bare}", stats.frames)]);
     table.add_row(["oldest", &moment(stats.oldest)]);
     table.add_row(["newest", &moment(stats.newest)]);
     table.add_row(["on the disk", &bytes(stats.disk_bytes)]);
@@ -124,11 +245,11 @@ async fn reembed(setting: &Setting) -> Result<(), CliError> {
         let model = text.embedder.identity().model.clone();
         let bar = indicatif::ProgressBar::no_length().with_message(format!("embedding with {model}"));
         bar.set_style(
-            indicatif::ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} exchanges, {eta} left")
+            indicatif::ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} memories, {eta} left")
                 .unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()),
         );
         let settings = parts::memory_settings(&config, &text);
-        let carried = remember::store::reembed(&settings, text.embedder.as_ref(), |done, total| {
+        let carried = remember::store::reembed(&settings, text.embedder.as_ref(), None, |done, total| {
             bar.set_length(total as u64);
             bar.set_position(done as u64);
         })
@@ -138,6 +259,6 @@ async fn reembed(setting: &Setting) -> Result<(), CliError> {
     })
     .await
     .map_err(CliError::could_not)??;
-    println!("{} exchanges carried over to {}.", carried.0, carried.1);
+    println!("{} memories carried over to {}.", carried.0, carried.1);
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! | actor | owns | reached by | when it is full, or dies |
 //! | --- | --- | --- | --- |
 //! | [`listening`] (thread) | the ear | gives utterances, queue of one | a new utterance is refused and said so; the robot is deaf |
+//! | [`seeing`] (thread) | nothing; it shares the eye with the `camera` tool | nobody | the robot is blind between looks |
 //! | Whisper (thread) | the speech model | queue of one | refused; the robot is deaf |
 //! | the conversation (this task) | window and journal | one utterance at a time | the process ends; the journal keeps what was said |
 //! | the mouth (threads) | the voice | queue of sentences | the turn waits; the robot answers in text |
@@ -15,6 +16,7 @@
 pub mod diary;
 mod listening;
 pub mod parts;
+mod seeing;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
@@ -32,11 +35,14 @@ use crate::control::{self, Desk};
 use crate::health::Health;
 use crate::listen::Utterance;
 use crate::listen::whisper::{HearError, Whisper};
-use crate::robot::{Attention, Robot};
+use crate::remember::Memory;
+use crate::robot::{Attention, Direction, Robot};
+use crate::see::sight::Sight;
 use crate::think::conversation::{Conversation, Said};
 use crate::think::turn::Speak;
 pub use diary::{Diary, Event};
 use parts::{Hearing, Mind, PartError};
+use seeing::Seeing;
 
 /// The safe end may take this long; the service manager kills what takes ten seconds.
 const SAFE_END: Duration = Duration::from_secs(8);
@@ -59,7 +65,7 @@ pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: D
     let health = Arc::new(Health::default());
     health.set("robot", true, robot.describe());
     let (end, ending) = watch::channel(false);
-    let Mind { mut conversation, memory, left, notes } =
+    let Mind { mut conversation, memory, sight, head_turned, left, notes } =
         parts::mind(config, Arc::clone(&robot), clock.clone(), &health, ending.clone()).await?;
     for what in notes {
         diary(&Event::Note { what });
@@ -82,6 +88,12 @@ pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: D
         speaking: Arc::default(),
         ending: Arc::default(),
     };
+    if let Ok(sight) = sight {
+        if let Ok(memory) = &memory {
+            keep_in_view(&sight, memory).await;
+        }
+        see(Seeing { shared: shared.clone(), sight, memory, head_turned, runtime: Handle::current() });
+    }
     let (utterances, whisper) = hearing(config, &shared).await;
     end_on_signals(end, Arc::clone(&mouth), whisper.clone(), Arc::clone(&shared.ending))?;
     diary(&Event::Ready { after: began.elapsed() });
@@ -202,7 +214,7 @@ fn open_socket(config: &Config, desk: Desk, diary: &Diary) {
 }
 
 /// Flushes what a failed flush left behind, every few seconds.
-fn keep_flushed(memory: crate::remember::Memory, every_s: u32, diary: Diary) {
+fn keep_flushed(memory: Memory, every_s: u32, diary: Diary) {
     tokio::spawn(async move {
         let mut ticks = tokio::time::interval(Duration::from_secs(u64::from(every_s.max(1))));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -223,6 +235,24 @@ async fn mouth(config: &Config, robot: Arc<dyn Robot>, health: &Health) -> Resul
         Some(why) => health.set("voice", false, why.to_string()),
     }
     Ok(Mouth::start(robot, report.voice())?)
+}
+
+/// What was visible when the last process ended is not new to this one.
+async fn keep_in_view(sight: &Sight, memory: &Memory) {
+    for direction in [Direction::Ahead, Direction::Left, Direction::Right] {
+        if let Ok(Some(last)) = memory.last_look(direction).await {
+            sight.is_known(direction, &last.detections);
+        }
+    }
+}
+
+/// Starts to see.
+fn see(seeing: Seeing) {
+    let health = Arc::clone(&seeing.shared.health);
+    let thread = std::thread::Builder::new().name("see".into()).spawn(move || seeing.until_the_end());
+    if let Err(error) = thread {
+        health.set("seeing", false, format!("the seeing thread could not be started: {error}"));
+    }
 }
 
 /// Starts to listen, where that is wanted and possible.

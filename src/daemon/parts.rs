@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -26,6 +27,11 @@ use crate::remember::{Memory, OpenError, Settings};
 use crate::robot::Robot;
 use crate::robot::day::{Day, DayError};
 use crate::robot::sim::Sim;
+use crate::see::Detect;
+use crate::see::detect::Yolox;
+use crate::see::eye::{Eye, EyeError, EyeSettings};
+use crate::see::infer::{Engine, Places};
+use crate::see::sight::Sight;
 use crate::think::brain::{Brain, BrainError};
 use crate::think::brains::Brains;
 use crate::think::conversation::Conversation;
@@ -60,6 +66,8 @@ pub enum PartError {
     Offline(#[from] OfflineError),
     #[error(transparent)]
     Laptop(#[from] BrainError),
+    #[error(transparent)]
+    Eye(#[from] EyeError),
     #[error("the key file {} in [think] cannot be read: {source}", path.display())]
     Key { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
@@ -193,6 +201,48 @@ fn whisper_threads(allowed: u32) -> u32 {
     allowed.min(cores.saturating_sub(1)).max(1)
 }
 
+/// Everything that sees.
+pub struct Seeing {
+    pub sight: Sight,
+    /// Which detector and which engine, or what stands in for one.
+    pub in_use: String,
+}
+
+/// Loads what sees. A missing detector is no error: the simulated camera's annotations stand in, and a real camera's
+/// pictures are looked at when there is one. Blocks for tenths of a second.
+///
+/// # Errors
+/// [`PartError`] for settings that the owner must correct.
+pub fn load_seeing(config: &Config) -> Result<Seeing, PartError> {
+    let library = library(config)?;
+    let (detector, in_use) = match load_detector(config, &library) {
+        Ok((detector, in_use)) => (Some(Box::new(detector) as Box<dyn Detect>), in_use),
+        Err(why) => (None, format!("no detector ({why}); the simulated camera's annotations stand in")),
+    };
+    let see = &config.see;
+    let settings = EyeSettings {
+        stable_for_s: see.stable_for_s,
+        forget_after_s: see.forget_after_s,
+        frames_per_second_changing: see.frames_per_second_changing,
+        seconds_between_quiet: see.seconds_between_quiet,
+        // The simulated camera repeats its files.
+        frozen_after_s: match config.robot.body {
+            BodyKind::Sim => None,
+        },
+    };
+    Ok(Seeing { sight: Sight::new(Eye::new(detector, &settings)?), in_use })
+}
+
+fn load_detector(config: &Config, library: &Library) -> Result<(Yolox, String), String> {
+    let model = library.detector().map_err(|error| error.to_string())?;
+    let runtime = library.runtime().ok().map(|runtime| runtime.library);
+    let places = Places::of_this_process(&config.see.onnx_runtime, runtime);
+    let threads = config.limits.see_threads as usize;
+    let engine = Engine::start(config.see.backend, &places, threads).map_err(|error| error.to_string())?;
+    let detector = Yolox::load(&engine, &model.name, &model.weights).map_err(|error| error.to_string())?;
+    Ok((detector, format!("{}; {}", model.in_use, engine.in_use())))
+}
+
 /// The laptop's brain, where the config names one.
 ///
 /// # Errors
@@ -216,6 +266,10 @@ pub fn laptop(config: &Config, zone: TimeZone) -> Result<Option<HttpBrain>, Part
 pub struct Mind {
     pub conversation: Conversation,
     pub memory: Result<Memory, String>,
+    /// The eye, or why there is none.
+    pub sight: Result<Sight, String>,
+    /// True while the head is turned for a look.
+    pub head_turned: Arc<AtomicBool>,
     /// What an earlier process left unsaved.
     pub left: Left,
     /// Sentences that the owner must read.
@@ -276,10 +330,30 @@ pub async fn mind(
         ));
     }
     let motion = Arc::new(Motion::start(Arc::clone(&robot), config.act.gestures)?);
-    let hands = Hands { memory: memory.clone(), robot, motion, clock };
+    let sight = sight(config, health).await?;
+    let head_turned = Arc::<AtomicBool>::default();
+    let hands = Hands {
+        memory: memory.clone(),
+        robot,
+        motion,
+        sight: sight.clone(),
+        head_turned: Arc::clone(&head_turned),
+        clock,
+    };
     let limits = Limits { tokens: config.think.window_tokens, exchanges: config.think.window_exchanges as usize };
     let conversation = Conversation::new(hands, brains, words::SYSTEM.to_owned(), limits, journal, ending);
-    Ok(Mind { conversation, memory, left, notes })
+    Ok(Mind { conversation, memory, sight, head_turned, left, notes })
+}
+
+async fn sight(config: &Config, health: &Health) -> Result<Result<Sight, String>, PartError> {
+    if !config.see.enabled {
+        health.set("seeing", true, "switched off in [see]");
+        return Ok(Err("the camera is switched off in the config ([see] enabled = false)".into()));
+    }
+    let wanted = config.clone();
+    let seeing = blocking(move || load_seeing(&wanted)).await?;
+    health.set("seeing", true, seeing.in_use);
+    Ok(Ok(seeing.sight))
 }
 
 /// Opens the memory; what only the owner can correct ends the start, everything else leaves the robot without one.

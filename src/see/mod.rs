@@ -11,6 +11,7 @@ pub mod image;
 pub mod infer;
 pub mod picture;
 pub mod scene;
+pub mod sight;
 pub mod told;
 
 use serde::{Deserialize, Serialize};

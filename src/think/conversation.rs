@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use super::brain::{BrainError, Message};
 use super::brains::{Brains, Choice};
@@ -97,9 +98,15 @@ impl Conversation {
         let given = |sentence: &&String| spoken.mute.is_some() || spoken.sentences.contains(sentence);
         let words: Vec<String> = answer.sentences.iter().filter(given).cloned().collect();
         let exchange = Exchange { heard: said.text, said: words.join(" "), speaker: said.speaker, said_at: said.at };
-        let kept = Kept { exchange: exchange.clone(), from_memory: answer.from_memory };
-        self.write_down(&kept, witness);
-        self.window.add(kept, answer.usage);
+        match answer.look {
+            // A look stays out of the conversation: what was said about it belongs to the picture.
+            Some(frame) => self.caption(frame, &exchange, witness).await,
+            None => {
+                let kept = Kept { exchange: exchange.clone(), from_memory: answer.from_memory };
+                self.write_down(&kept, witness);
+                self.window.add(kept, answer.usage);
+            }
+        }
         let moved = self.make_room().await;
         TurnReport {
             exchange,
@@ -164,6 +171,16 @@ impl Conversation {
                 Turn { just_said: Vec::new(), system: &self.system, hands: &self.hands, witness, now: said.at, began };
             turn.close(Some(&error), mouth, &mut answer).await;
             return answer;
+        }
+    }
+
+    async fn caption(&self, frame: Uuid, exchange: &Exchange, witness: Witness<'_>) {
+        let Ok(memory) = &self.hands.memory else { return };
+        if exchange.said.is_empty() {
+            return;
+        }
+        if let Err(error) = memory.caption(frame, exchange.said.clone()).await {
+            witness(Step::Trouble { what: format!("what was said about the picture is not kept with it: {error}") });
         }
     }
 

@@ -3,13 +3,22 @@
 //! A tool never fails the turn: what went wrong is a [`ToolResult`] that the brain is told.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::brain::{DatedPicture, MOST_PICTURES, PictureKind};
+use super::told;
 use super::tools::{About, RememberArguments, Tool, ToolResult};
 use super::when::{self, When};
 use crate::act::{Motion, Movement};
 use crate::clock::Clock;
-use crate::remember::{Exchange, Memory, Query};
-use crate::robot::{Annotation, Direction, Gesture, Robot, RobotError};
+use crate::remember::{Exchange, Frame, HowSeen, Memory, Query, Recalled, SeenFrame};
+use crate::robot::{Direction, Gesture, Picture, Robot, RobotError};
+use crate::see::eye::Seen;
+use crate::see::sight::Sight;
+use crate::see::told as seen_told;
 
 /// What the tools work with. Shared by the turns of one conversation.
 #[derive(Clone)]
@@ -18,61 +27,168 @@ pub struct Hands {
     pub memory: Result<Memory, String>,
     pub robot: Arc<dyn Robot>,
     pub motion: Arc<Motion>,
+    /// The eye, or why there is none.
+    pub sight: Result<Sight, String>,
+    /// True while the head is turned for a look, so that the seeing thread does not take that for a change.
+    pub head_turned: Arc<AtomicBool>,
     pub clock: Clock,
 }
 
+/// The moment of a turn that a tool runs in.
+pub struct Moment {
+    /// When the turn began; what was seen since is the present, not a memory.
+    pub now: Timestamp,
+    /// The exchanges that are still in the window.
+    pub just_said: Vec<Exchange>,
+    /// Whether the brain can be shown pictures.
+    pub shows_pictures: bool,
+}
+
+/// What a tool came to.
+#[derive(Debug)]
+pub struct Done {
+    pub result: ToolResult,
+    /// Pictures that say more than the result's words.
+    pub pictures: Option<Pictures>,
+    /// The frame that was kept of a look; what is said about it becomes its caption.
+    pub look: Option<Uuid>,
+}
+
+/// Pictures for a brain that sees.
+#[derive(Debug)]
+pub struct Pictures {
+    pub kind: PictureKind,
+    pub pictures: Vec<DatedPicture>,
+}
+
+impl From<ToolResult> for Done {
+    fn from(result: ToolResult) -> Self {
+        Self { result, pictures: None, look: None }
+    }
+}
+
 impl Hands {
-    /// Runs one tool. `just_said` are the exchanges that are still in the window.
-    pub async fn run(&self, tool: &Tool, just_said: Vec<Exchange>) -> ToolResult {
+    /// Runs one tool.
+    pub async fn run(&self, tool: &Tool, moment: &Moment) -> Done {
         match tool {
-            Tool::Remember(arguments) => self.remember(arguments, just_said).await,
-            Tool::Camera { direction } => self.look(*direction).await,
-            Tool::Move { gesture } => self.gesture(*gesture).await,
+            Tool::Remember(arguments) => self.remember(arguments, moment).await,
+            Tool::Camera { direction } => self.look(*direction, moment).await,
+            Tool::Move { gesture } => self.gesture(*gesture).await.into(),
         }
     }
 
-    async fn remember(&self, arguments: &RememberArguments, just_said: Vec<Exchange>) -> ToolResult {
+    async fn remember(&self, arguments: &RememberArguments, moment: &Moment) -> Done {
+        let could_not = |why: &str| Done::from(ToolResult::CouldNotLook { why: why.into() });
         let memory = match &self.memory {
             Ok(memory) => memory,
-            Err(why) => return ToolResult::CouldNotLook { why: why.clone() },
+            Err(why) => return could_not(why),
         };
         match arguments.about {
-            About::Said | About::Any => {}
-            About::Seen => return could_not("I do not keep pictures yet, so I cannot say what I saw"),
+            About::Said | About::Any | About::Seen => {}
             About::Me => return could_not("I do not know faces yet, so I cannot tell who you are"),
             About::Taught => return could_not("I was given no facts yet"),
         }
-        let now = self.clock.now_here();
-        let when = match arguments.when.as_deref().map(|words| when::resolve(words, &now)) {
+        let here = moment.now.to_zoned(self.clock.zone().clone());
+        let when = match arguments.when.as_deref().map(|words| when::resolve(words, &here)) {
             Some(When::Range(range)) => Some(range),
-            Some(When::WhileAway | When::Unknown) | None => None,
+            // Without faces nobody knows since when a person was away: the day is what can be told.
+            Some(When::WhileAway) => match when::resolve("today", &here) {
+                When::Range(range) => Some(range),
+                When::WhileAway | When::Unknown => None,
+            },
+            Some(When::Unknown) | None => None,
         };
-        let query =
-            Query { text: arguments.query.clone(), about: arguments.about, when, just_said, now: now.timestamp() };
-        match memory.recall(query).await {
-            Ok(recalled) => ToolResult::Recalled(recalled),
-            Err(error) => ToolResult::CouldNotLook { why: error.to_string() },
-        }
+        let query = Query {
+            text: arguments.query.clone(),
+            about: arguments.about,
+            when,
+            direction: arguments.direction,
+            just_said: moment.just_said.clone(),
+            now: moment.now,
+        };
+        let recalled = match memory.recall(query).await {
+            Ok(recalled) => recalled,
+            Err(error) => return could_not(&error.to_string()),
+        };
+        let pictures = match &recalled {
+            Recalled::Seen { frames, how } if moment.shows_pictures => {
+                self.pictures(memory, frames, *how, moment.now).await
+            }
+            _ => None,
+        };
+        Done { result: ToolResult::Recalled(recalled), pictures, look: None }
     }
 
-    async fn look(&self, direction: Direction) -> ToolResult {
-        if let Err(error) = self.motion.make(Movement::Look(direction)).await {
-            return ToolResult::CouldNotSee { why: error.to_string() };
+    /// The pictures of what was found: one for a thing, several for a day. Several looks at a thing are one line each,
+    /// which the result's words hold already.
+    async fn pictures(
+        &self,
+        memory: &Memory,
+        frames: &[SeenFrame],
+        how: HowSeen,
+        now: Timestamp,
+    ) -> Option<Pictures> {
+        let (kind, most) = match how {
+            HowSeen::Sampled { .. } => (PictureKind::Day, MOST_PICTURES),
+            HowSeen::Named | HowSeen::LastLook => (PictureKind::Memory, 1),
+        };
+        if kind == PictureKind::Memory && frames.len() > 1 {
+            return None;
         }
-        let robot = Arc::clone(&self.robot);
-        let picture = tokio::task::spawn_blocking(move || robot.picture()).await.unwrap_or_else(|_| {
-            Err(RobotError::Failed { part: "camera", why: "it stopped in the middle of a picture".into() })
+        let ids = frames.iter().take(most).map(|seen| seen.frame.id()).collect();
+        let whole = memory.pictures(ids).await.ok()?;
+        let pictures: Vec<DatedPicture> = whole
+            .into_iter()
+            .filter(|frame| !frame.jpeg.is_empty())
+            .map(|frame| DatedPicture { note: told::frame_note(&frame, now, self.clock.zone()), jpeg: frame.jpeg })
+            .collect();
+        (!pictures.is_empty()).then_some(Pictures { kind, pictures })
+    }
+
+    /// Turns the head, takes the picture there, keeps it, and turns back.
+    async fn look(&self, direction: Direction, moment: &Moment) -> Done {
+        let sight = match &self.sight {
+            Ok(sight) => sight.clone(),
+            Err(why) => return ToolResult::CouldNotSee { why: why.clone() }.into(),
+        };
+        self.head_turned.store(direction != Direction::Ahead, Ordering::Release);
+        let seen = self.look_with(sight, direction).await;
+        if direction != Direction::Ahead {
+            // A head that does not come back is seen at the next look; this one is over.
+            let _ = self.motion.make(Movement::Look(Direction::Ahead)).await;
+        }
+        self.head_turned.store(false, Ordering::Release);
+        let seen = match seen {
+            Ok(seen) => seen,
+            Err(why) => return ToolResult::CouldNotSee { why }.into(),
+        };
+        let sentence = seen_told::now_sentence(&seen_told::detected(&seen.detections), seen.looked, &[]);
+        let pictures = (moment.shows_pictures && !seen.jpeg.is_empty()).then(|| Pictures {
+            kind: PictureKind::Now,
+            pictures: vec![DatedPicture { jpeg: seen.jpeg.clone(), note: sentence.clone() }],
         });
-        match picture {
-            Ok(picture) if picture.looked != direction => {
-                ToolResult::CouldNotSee { why: "the head did not turn that way".into() }
-            }
-            Ok(picture) => match picture.annotations {
-                Some(annotations) => ToolResult::Seen { sentence: sentence(&annotations) },
-                None => ToolResult::CouldNotSee { why: "I have a picture but no way to see what is in it".into() },
-            },
-            Err(error) => ToolResult::CouldNotSee { why: error.to_string() },
+        let frame = frame_of(seen);
+        let id = frame.id();
+        let kept = match &self.memory {
+            Ok(memory) => memory.store_frame(frame).await.map_err(|error| error.to_string()),
+            Err(why) => Err(why.clone()),
+        };
+        if let Err(why) = &kept {
+            tracing::warn!(why, "a look was not kept");
         }
+        Done { result: ToolResult::Seen { sentence }, pictures, look: kept.is_ok().then_some(id) }
+    }
+
+    async fn look_with(&self, sight: Sight, direction: Direction) -> Result<Seen, String> {
+        self.motion.make(Movement::Look(direction)).await.map_err(|error| error.to_string())?;
+        let (robot, clock) = (Arc::clone(&self.robot), self.clock.clone());
+        let look = move || -> Result<Seen, String> {
+            let picture = robot.picture().map_err(|error| error.to_string())?;
+            turned(&picture, direction)?;
+            sight.look(&picture, clock.now()).map_err(|error| error.to_string())
+        };
+        let stopped = RobotError::Failed { part: "camera", why: "it stopped in the middle of a picture".into() };
+        tokio::task::spawn_blocking(look).await.unwrap_or_else(|_| Err(stopped.to_string()))
     }
 
     async fn gesture(&self, gesture: Gesture) -> ToolResult {
@@ -83,63 +199,24 @@ impl Hands {
     }
 }
 
-fn could_not(why: &str) -> ToolResult {
-    ToolResult::CouldNotLook { why: why.into() }
+/// A picture of the wrong side is worse than none.
+fn turned(picture: &Picture, direction: Direction) -> Result<(), String> {
+    if picture.looked == direction { Ok(()) } else { Err("the head did not turn that way".into()) }
 }
 
-/// What is in a picture as a sentence: "I see a cup and two people."
+/// A frame for the memory.
 #[must_use]
-pub fn sentence(annotations: &[Annotation]) -> String {
-    let mut labels: Vec<(&str, usize)> = Vec::new();
-    for annotation in annotations {
-        match labels.iter_mut().find(|(label, _)| *label == annotation.label) {
-            Some((_, count)) => *count += 1,
-            None => labels.push((&annotation.label, 1)),
-        }
-    }
-    let things: Vec<String> = labels.into_iter().map(|(label, count)| counted(label, count)).collect();
-    match things.as_slice() {
-        [] => "I see nothing that I know.".into(),
-        [one] => format!("I see {one}."),
-        [first @ .., last] => format!("I see {} and {last}.", first.join(", ")),
-    }
-}
-
-fn counted(label: &str, count: usize) -> String {
-    const NUMBERS: [&str; 4] = ["two", "three", "four", "five"];
-    if count == 1 {
-        let article = if label.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
-        return format!("{article} {label}");
-    }
-    let number = NUMBERS.get(count - 2).map_or_else(|| count.to_string(), |word| (*word).into());
-    let plural = match label {
-        "person" => "people".into(),
-        "mouse" => "mice".into(),
-        "knife" => "knives".into(),
-        "sheep" | "scissors" | "skis" => label.to_owned(),
-        _ if label.ends_with(['s', 'x']) || label.ends_with("ch") => format!("{label}es"),
-        _ => format!("{label}s"),
-    };
-    format!("{number} {plural}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_picture_is_told_as_a_sentence() {
-        let picture = |labels: &[&str]| {
-            let annotations: Vec<_> =
-                labels.iter().map(|label| Annotation { label: (*label).into(), place: None }).collect();
-            sentence(&annotations)
-        };
-        assert_eq!(picture(&[]), "I see nothing that I know.");
-        assert_eq!(picture(&["orange"]), "I see an orange.");
-        assert_eq!(picture(&["person", "cup", "person"]), "I see two people and a cup.");
-        assert_eq!(
-            picture(&["wine glass", "wine glass", "cat", "couch"]),
-            "I see two wine glasses, a cat and a couch."
-        );
+pub fn frame_of(seen: Seen) -> Frame {
+    let sentence = seen_told::sentence(&seen_told::detected(&seen.detections), seen.looked, &[]);
+    Frame {
+        seen_at: seen.at,
+        looked: seen.looked,
+        labels: seen.labels,
+        detections: seen.detections,
+        names: Vec::new(),
+        people: seen.people,
+        sentence,
+        caption: None,
+        jpeg: seen.jpeg,
     }
 }

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
+use uuid::Uuid;
 
-use super::brain::{Brain, BrainError, Delta, Finish, Message, Request, Usage};
-use super::hands::Hands;
+use super::brain::{Brain, BrainError, Delta, Finish, Message, PictureRequest, Request, Usage};
+use super::hands::{Done, Hands, Moment, Pictures};
 use super::lines;
 use super::sentences::Sentences;
 use super::tools::{Tool, ToolCall, ToolResult};
@@ -85,6 +86,8 @@ pub struct Answer {
     pub usage: Option<Usage>,
     /// The answer broke off.
     pub cut_short: bool,
+    /// The frame of a look that the answer is about.
+    pub look: Option<Uuid>,
 }
 
 impl Answer {
@@ -136,12 +139,18 @@ impl Turn<'_> {
             answer.cut_short |= outcome.finish.cut_short;
             match (outcome.call, outcome.refused) {
                 (Some(call), _) if request.tools_allowed => {
-                    let result = if earlier.as_ref() == Some(&call.tool) {
+                    let Done { result, pictures, look } = if earlier.as_ref() == Some(&call.tool) {
                         let why = "you have just asked exactly that; answer in words now".to_owned();
-                        ToolResult::Refused { why }
+                        ToolResult::Refused { why }.into()
                     } else {
-                        self.act(&call.tool, answer).await
+                        self.act(&call.tool, brain, answer).await
                     };
+                    answer.look = look.or(answer.look);
+                    if let Some(pictures) = pictures
+                        && self.describe(brain, &messages, pictures, mouth, answer).await?
+                    {
+                        return Ok(());
+                    }
                     earlier = Some(call.tool.clone());
                     let name = call.tool.name().to_owned();
                     messages.push(Message::Assistant { text: String::new(), calls: vec![call.clone()] });
@@ -157,14 +166,48 @@ impl Turn<'_> {
         Ok(())
     }
 
-    async fn act(&self, tool: &Tool, answer: &mut Answer) -> ToolResult {
+    async fn act(&self, tool: &Tool, brain: &dyn Brain, answer: &mut Answer) -> Done {
         (self.witness)(Step::Called { tool: tool.clone() });
         let began = Instant::now();
         answer.acted = true;
         answer.from_memory |= matches!(tool, Tool::Remember(_));
-        let result = self.hands.run(tool, self.just_said.clone()).await;
-        (self.witness)(Step::Answered { tool: tool.clone(), result: result.clone(), took: began.elapsed() });
-        result
+        let just_said = self.just_said.clone();
+        let moment = Moment { now: self.now, just_said, shows_pictures: brain.sees_pictures() };
+        let done = self.hands.run(tool, &moment).await;
+        (self.witness)(Step::Answered { tool: tool.clone(), result: done.result.clone(), took: began.elapsed() });
+        done
+    }
+
+    /// Shows the brain pictures in a request of their own, beside the conversation. Answers whether it spoke; where it
+    /// did not, the words of the tool's result have to do.
+    async fn describe(
+        &self,
+        brain: &dyn Brain,
+        messages: &[Message],
+        Pictures { kind, pictures }: Pictures,
+        mouth: &mut dyn Speak,
+        answer: &mut Answer,
+    ) -> Result<bool, BrainError> {
+        let question = messages.iter().rev().find_map(|message| match message {
+            Message::User { text, .. } => Some(text.clone()),
+            _ => None,
+        });
+        let request = PictureRequest { kind, pictures, question: question.unwrap_or_default(), now: self.now };
+        let before = answer.sentences.len();
+        let (sender, deltas) = mpsc::channel(DELTAS);
+        let outcome = self.listen(brain.describe(&request, sender), deltas, mouth, answer).await;
+        let spoke = answer.sentences.len() > before;
+        match outcome {
+            Ok(round) => {
+                answer.cut_short |= round.finish.cut_short;
+                Ok(spoke)
+            }
+            Err(error) if spoke => Err(error),
+            Err(error) => {
+                (self.witness)(Step::Trouble { what: error.to_string() });
+                Ok(false)
+            }
+        }
     }
 
     /// One generation: its text goes to the voice sentence by sentence, its first call is kept.
@@ -175,8 +218,17 @@ impl Turn<'_> {
         mouth: &mut dyn Speak,
         answer: &mut Answer,
     ) -> Result<Round, BrainError> {
-        let (sender, mut deltas) = mpsc::channel(DELTAS);
-        let generation = brain.generate(request, sender);
+        let (sender, deltas) = mpsc::channel(DELTAS);
+        self.listen(brain.generate(request, sender), deltas, mouth, answer).await
+    }
+
+    async fn listen(
+        &self,
+        generation: BoxFuture<'_, Result<Finish, BrainError>>,
+        mut deltas: mpsc::Receiver<Delta>,
+        mouth: &mut dyn Speak,
+        answer: &mut Answer,
+    ) -> Result<Round, BrainError> {
         tokio::pin!(generation);
         let mut splitter = Sentences::new();
         let (mut call, mut refused, mut finish) = (None, None, None);

@@ -16,6 +16,8 @@ use reachy_remembers::clock::Clock;
 use reachy_remembers::remember::journal::Journal;
 use reachy_remembers::remember::{Memory, Recalled};
 use reachy_remembers::robot::sim::Sim;
+use reachy_remembers::see::eye::{Eye, EyeSettings};
+use reachy_remembers::see::sight::Sight;
 use reachy_remembers::think::brain::{Brain, BrainError, Delta, Finish, Message, Request};
 use reachy_remembers::think::brains::Brains;
 use reachy_remembers::think::conversation::{Conversation, Said, TurnReport};
@@ -137,13 +139,18 @@ struct Room {
     _end: watch::Sender<bool>,
 }
 
+fn hands(memory: Result<Memory, String>, robot: Arc<Sim>, motion: Arc<Motion>, clock: Clock) -> Hands {
+    let eye = Eye::new(None, &EyeSettings { frozen_after_s: None, ..EyeSettings::default() }).unwrap();
+    Hands { memory, robot, motion, sight: Ok(Sight::new(eye)), head_turned: Arc::default(), clock }
+}
+
 impl Room {
     async fn new(folder: &Path, laptop: Option<Arc<Scripted>>, own: Arc<Scripted>, tokens: u32) -> Self {
         let memory = remembering::open(folder);
         let clock = Clock::scripted(remembering::at(1_900_000_000), TimeZone::UTC);
         let robot = Arc::new(Sim::silent_room(clock.clone()));
         let motion = Arc::new(Motion::start(robot.clone(), true).unwrap());
-        let hands = Hands { memory: Ok(memory.clone()), robot, motion, clock };
+        let hands = hands(Ok(memory.clone()), robot, motion, clock);
         let laptop = laptop.map(|laptop| laptop as Arc<dyn Brain>);
         let brains = Brains::new(laptop, Some(own as Arc<dyn Brain>), Duration::from_millis(20));
         let (journal, left) = Journal::open(folder).unwrap();
@@ -244,7 +251,7 @@ async fn a_memory_that_is_not_there_keeps_everything_said_and_the_brain_is_told_
     let clock = Clock::scripted(remembering::at(1_900_000_000), TimeZone::UTC);
     let robot = Arc::new(Sim::silent_room(clock.clone()));
     let motion = Arc::new(Motion::start(robot.clone(), true).unwrap());
-    let hands = Hands { memory: Err("the disk is gone".into()), robot, motion, clock };
+    let hands = hands(Err("the disk is gone".into()), robot, motion, clock);
     let brains = Brains::new(None, Some(own.clone() as Arc<dyn Brain>), Duration::from_secs(1));
     let (journal, _) = Journal::open(folder.path()).unwrap();
     let (_end, ending) = watch::channel(false);
@@ -385,7 +392,7 @@ async fn without_any_brain_the_person_is_told_and_their_words_are_kept() {
     let clock = Clock::scripted(remembering::at(1_900_000_000), TimeZone::UTC);
     let robot = Arc::new(Sim::silent_room(clock.clone()));
     let motion = Arc::new(Motion::start(robot.clone(), true).unwrap());
-    let hands = Hands { memory: Ok(room.memory.clone()), robot, motion, clock };
+    let hands = hands(Ok(room.memory.clone()), robot, motion, clock);
     let (_end, ending) = watch::channel(false);
     let limits = Limits { tokens: 1000, exchanges: 40 };
     let brains = Brains::new(None, None, Duration::from_secs(1));

@@ -29,7 +29,15 @@ pub fn exchange(heard: &str, second: i64) -> Exchange {
 
 pub fn settings(folder: &Path) -> Settings {
     // The stand-in's scores for a question and the sentence that answers it are 0.3 to 0.6, for others under 0.2.
-    Settings { folder: folder.to_owned(), exchange_gate: 0.25, limit: 5, min_free_bytes: 0, search_threads: 1 }
+    Settings {
+        folder: folder.to_owned(),
+        exchange_gate: 0.25,
+        frame_gate: 0.4,
+        near_duplicate: 0.97,
+        limit: 5,
+        min_free_bytes: 0,
+        search_threads: 1,
+    }
 }
 
 pub fn open(folder: &Path) -> Memory {
@@ -39,7 +47,7 @@ pub fn open(folder: &Path) -> Memory {
 }
 
 pub fn question(text: &str) -> Query {
-    Query { text: text.into(), about: About::Said, when: None, just_said: Vec::new(), now: at(LATE) }
+    Query { text: text.into(), about: About::Said, when: None, direction: None, just_said: Vec::new(), now: at(LATE) }
 }
 
 /// The stand-in under another name, or broken on demand.
@@ -222,7 +230,7 @@ async fn another_text_model_is_refused_with_the_command_and_the_command_carries_
         assert!(words.contains(needed), "{words}");
     }
     let mut told = Vec::new();
-    assert_eq!(reembed(&settings(folder.path()), other.as_ref(), |done, total| told.push((done, total))).unwrap(), 150);
+    assert_eq!(reembed(&settings(folder.path()), other.as_ref(), None, |done, total| told.push((done, total))).unwrap(), 150);
     assert_eq!(told.last(), Some(&(150, 150)));
     let opened = Memory::open(settings(folder.path()), other, at(LATE)).unwrap();
     assert!(opened.notes.is_empty());

@@ -28,9 +28,9 @@ pub use rebuild::reembed;
 use super::embed::{EmbedError, EmbedText, Identity};
 use super::just_said::JustSaid;
 use super::{Exchange, Frame, Query, Recalled, TimeRange};
+use crate::robot::Direction;
 use crate::see::EmbedImage;
 use engine::{Engine, Order, Point, Scope};
-use payload::Stored;
 
 /// Texts embedded and written at once, which bounds memory while a large shard is embedded again.
 const BATCH: usize = 64;
@@ -273,6 +273,18 @@ impl Memory {
                 inner.engine.in_time::<Frame>(&Scope::during(when), Order::NewestFirst, Self::MOST_FRAMES)?;
             frames.reverse();
             Ok(frames)
+        })
+        .await
+    }
+
+    /// The newest frame taken with the head turned that way, without its picture.
+    ///
+    /// # Errors
+    /// [`MemoryError::Engine`].
+    pub async fn last_look(&self, looked: Direction) -> Result<Option<Frame>, MemoryError> {
+        self.blocking(move |inner| {
+            let scope = Scope { looked: Some(looked), ..Scope::default() };
+            Ok(inner.engine.in_time::<Frame>(&scope, Order::NewestFirst, 1)?.pop())
         })
         .await
     }

@@ -9,7 +9,8 @@
 //!
 //! Manners. The people of the script wait for the robot: while [`Attention`] is anything but idle, the quiet of the
 //! room stands still and no event begins. Somebody who is speaking goes on speaking. That also makes two runs of
-//! one day alike, whatever the machine's speed.
+//! one day alike, whatever the machine's speed. They also wait to be looked at: when what the camera shows has changed
+//! and a seeing thread is there ([`Robot::pause`]), nothing else happens until it had [`UNSEEN`] pictures of it.
 
 mod journal;
 mod microphone;
@@ -30,6 +31,11 @@ use crate::clock::Clock;
 
 /// The longest that one `hear` waits for the robot's turn to end.
 const WAIT: Duration = Duration::from_millis(100);
+/// Pictures of a new view before the script goes on: at 200 ms apart five seconds, which is what a steady scene needs
+/// to be found, confirmed and to stay.
+const UNSEEN: u32 = 25;
+/// How long a pause takes where nothing is paced: long enough to let the other threads work.
+const UNPACED_PAUSE: Duration = Duration::from_millis(4);
 /// How often a sound that is played looks whether it should stop.
 const STEP_MS: u64 = 20;
 /// How long a gesture takes at the pace of a room, in milliseconds. Not measured. Without pacing it takes no time, so
@@ -69,6 +75,10 @@ struct Body {
     /// Each fault and when it is mended.
     faults: Vec<(Fault, Timestamp)>,
     resting: bool,
+    /// Whether a seeing thread takes pictures.
+    watched: bool,
+    /// Pictures that the seeing thread still has to take of the newest view.
+    unseen: u32,
     journal: Journal,
 }
 
@@ -146,6 +156,14 @@ impl Sim {
         body.attention == Attention::Idle
     }
 
+    /// Waits until the newest view was looked at, at most [`WAIT`]; whether it was.
+    fn is_seen(&self) -> bool {
+        let unseen = |body: &mut Body| body.unseen > 0 && !body.resting;
+        let waited = self.changed.wait_timeout_while(self.body(), WAIT, unseen);
+        let (body, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        body.unseen == 0
+    }
+
     /// Lets `millis` of the room's time pass.
     fn pass(&self, millis: u64) {
         if self.paced {
@@ -189,6 +207,14 @@ impl Sim {
         };
         self.clock.set(event.at);
         let now = self.clock.now();
+        if self.body().is_new_to_a_watcher(&event) {
+            let rest = Event { ahead: None, left: None, right: None, ..event.clone() };
+            script.events.push_front(rest);
+            let mut body = self.body();
+            body.show(&event);
+            body.unseen = UNSEEN;
+            return Ok(MicrophoneRead::Nothing);
+        }
         let sound = event.speech.as_ref().map(|speech| open_recording(&speech.file)).transpose()?;
         {
             let mut body = self.body();
@@ -249,6 +275,10 @@ impl Body {
         }
     }
 
+    fn is_new_to_a_watcher(&self, event: &Event) -> bool {
+        self.watched && [&event.ahead, &event.left, &event.right].into_iter().any(Option::is_some)
+    }
+
     fn break_for(&mut self, event: &Event, from: Timestamp) {
         if let Some(broken) = event.fault {
             self.faults.retain(|(fault, _)| *fault != broken.fault);
@@ -299,10 +329,25 @@ impl Robot for Sim {
         }
         match script.microphone.next() {
             Next::Speech => Ok(self.give(&mut script)),
-            _ if !self.is_idle() => Ok(MicrophoneRead::Nothing),
+            _ if !self.is_idle() || !self.is_seen() => Ok(MicrophoneRead::Nothing),
             Next::Quiet => Ok(self.give(&mut script)),
             Next::Nothing => self.go_on(&mut script),
         }
+    }
+
+    /// Only a seeing thread pauses. Time passes for it while the newest view is still to be looked at; otherwise the
+    /// script alone moves the time.
+    fn pause(&self, pause: Duration) {
+        {
+            let mut body = self.body();
+            body.watched = true;
+            if body.unseen > 0 {
+                body.unseen -= 1;
+                self.clock.advance(SignedDuration::try_from(pause).unwrap_or_default());
+            }
+        }
+        self.changed.notify_all();
+        std::thread::sleep(if self.paced { pause } else { UNPACED_PAUSE });
     }
 
     /// A dark camera is an error, not an empty picture: nobody may conclude that nothing is there. So is a direction of

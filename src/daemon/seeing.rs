@@ -1,0 +1,86 @@
+//! The seeing thread: takes pictures, glances at them, and keeps a frame when what is visible has changed.
+//!
+//! It runs beside the conversation and never waits for it. A camera that fails is said once and tried again; a frame
+//! that cannot be stored is said and the next change is kept again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use super::Event;
+use super::listening::Shared;
+use crate::remember::Memory;
+use crate::robot::RobotError;
+use crate::see::eye::{EyeReport, Seen};
+use crate::see::sight::Sight;
+use crate::think::hands::frame_of;
+
+/// Pictures are taken this often; the change gate is cheap enough for it (five a second, from the reference robot).
+const EVERY: Duration = Duration::from_millis(200);
+/// A camera that gives nothing is asked again this much later.
+const AFTER_A_FAILURE: Duration = Duration::from_secs(2);
+
+/// What the thread works with.
+pub struct Seeing {
+    pub shared: Shared,
+    pub sight: Sight,
+    pub memory: Result<Memory, String>,
+    pub head_turned: Arc<AtomicBool>,
+    pub runtime: Handle,
+}
+
+impl Seeing {
+    /// Looks until the process ends.
+    pub fn until_the_end(&self) {
+        while !self.shared.ending.load(Ordering::Acquire) {
+            match self.shared.robot.picture() {
+                Ok(picture) => {
+                    let turned = self.head_turned.load(Ordering::Acquire);
+                    match self.sight.glance(&picture, turned, self.shared.clock.now()) {
+                        Ok(glance) => {
+                            self.report(&self.sight.report());
+                            if let Some(seen) = glance.seen {
+                                self.keep(seen);
+                            }
+                        }
+                        Err(error) => self.shared.health.set("seeing", false, error.to_string()),
+                    }
+                    self.shared.robot.pause(EVERY);
+                }
+                Err(error) => {
+                    self.shared.health.set("seeing", false, error.to_string());
+                    if matches!(error, RobotError::Missing { .. }) {
+                        tracing::debug!(%error, "no picture");
+                    }
+                    self.shared.robot.pause(AFTER_A_FAILURE);
+                }
+            }
+        }
+    }
+
+    fn keep(&self, seen: Seen) {
+        let (at, stand_in) = (seen.at, seen.stand_in);
+        let frame = frame_of(seen);
+        let sentence = frame.sentence.clone();
+        let stored = match &self.memory {
+            Ok(memory) => self.runtime.block_on(memory.store_frame(frame)).map_err(|error| error.to_string()),
+            Err(why) => Err(why.clone()),
+        };
+        (self.shared.diary)(&Event::Saw { sentence, at, stand_in, stored });
+    }
+
+    fn report(&self, report: &EyeReport) {
+        let how = match &report.detector {
+            Some(detector) => detector.clone(),
+            None => "no detector; the simulated camera's annotations stand in".into(),
+        };
+        let faults = report.faults.sum();
+        let bad = match (&report.last_fault, faults) {
+            (Some(last), 1..) => format!("; {faults} of {} pictures were of no use, the last one: {last}", report.pictures),
+            _ => String::new(),
+        };
+        self.shared.health.set("seeing", true, format!("{how}; {} changes seen{bad}", report.changes));
+    }
+}
