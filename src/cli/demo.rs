@@ -175,6 +175,10 @@ impl Robot for PulledPlug {
         self.0.look(direction)
     }
 
+    fn pause(&self, pause: std::time::Duration) {
+        self.0.pause(pause);
+    }
+
     fn attend(&self, attention: Attention) {
         self.0.attend(attention);
     }

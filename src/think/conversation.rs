@@ -8,11 +8,10 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
-use uuid::Uuid;
 
 use super::brain::{BrainError, Message};
 use super::brains::{Brains, Choice};
-use super::hands::Hands;
+use super::hands::{Hands, Look};
 use super::lines;
 use super::turn::{Answer, Speak, Step, Turn, Witness};
 use super::window::{self, Kept, Limits, Window};
@@ -100,7 +99,7 @@ impl Conversation {
         let exchange = Exchange { heard: said.text, said: words.join(" "), speaker: said.speaker, said_at: said.at };
         match answer.look {
             // A look stays out of the conversation: what was said about it belongs to the picture.
-            Some(frame) => self.caption(frame, &exchange, witness).await,
+            Some(look) => self.caption(&look, &exchange, witness).await,
             None => {
                 let kept = Kept { exchange: exchange.clone(), from_memory: answer.from_memory };
                 self.write_down(&kept, witness);
@@ -174,12 +173,13 @@ impl Conversation {
         }
     }
 
-    async fn caption(&self, frame: Uuid, exchange: &Exchange, witness: Witness<'_>) {
+    async fn caption(&self, look: &Look, exchange: &Exchange, witness: Witness<'_>) {
         let Ok(memory) = &self.hands.memory else { return };
-        if exchange.said.is_empty() {
+        // What only says again what the detector found adds nothing to the frame's own sentence.
+        if exchange.said.is_empty() || exchange.said == look.sentence {
             return;
         }
-        if let Err(error) = memory.caption(frame, exchange.said.clone()).await {
+        if let Err(error) = memory.caption(look.frame, exchange.said.clone()).await {
             witness(Step::Trouble { what: format!("what was said about the picture is not kept with it: {error}") });
         }
     }

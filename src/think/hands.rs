@@ -50,8 +50,16 @@ pub struct Done {
     pub result: ToolResult,
     /// Pictures that say more than the result's words.
     pub pictures: Option<Pictures>,
-    /// The frame that was kept of a look; what is said about it becomes its caption.
-    pub look: Option<Uuid>,
+    /// The look that was kept; what is said about it becomes its caption.
+    pub look: Option<Look>,
+}
+
+/// A look on purpose, as it was kept.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub frame: Uuid,
+    /// What the detector found, as a sentence of now.
+    pub sentence: String,
 }
 
 /// Pictures for a brain that sees.
@@ -176,7 +184,8 @@ impl Hands {
         if let Err(why) = &kept {
             tracing::warn!(why, "a look was not kept");
         }
-        Done { result: ToolResult::Seen { sentence }, pictures, look: kept.is_ok().then_some(id) }
+        let look = kept.is_ok().then(|| Look { frame: id, sentence: sentence.clone() });
+        Done { result: ToolResult::Seen { sentence }, pictures, look }
     }
 
     async fn look_with(&self, sight: Sight, direction: Direction) -> Result<Seen, String> {

@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
-use uuid::Uuid;
 
 use super::brain::{Brain, BrainError, Delta, Finish, Message, PictureRequest, Request, Usage};
-use super::hands::{Done, Hands, Moment, Pictures};
+use super::hands::{Done, Hands, Look, Moment, Pictures};
 use super::lines;
 use super::sentences::Sentences;
 use super::tools::{Tool, ToolCall, ToolResult};
@@ -86,8 +85,8 @@ pub struct Answer {
     pub usage: Option<Usage>,
     /// The answer broke off.
     pub cut_short: bool,
-    /// The frame of a look that the answer is about.
-    pub look: Option<Uuid>,
+    /// The look that the answer is about.
+    pub look: Option<Look>,
 }
 
 impl Answer {
@@ -145,7 +144,7 @@ impl Turn<'_> {
                     } else {
                         self.act(&call.tool, brain, answer).await
                     };
-                    answer.look = look.or(answer.look);
+                    answer.look = look.or(answer.look.take());
                     if let Some(pictures) = pictures
                         && self.describe(brain, &messages, pictures, mouth, answer).await?
                     {
