@@ -4,6 +4,7 @@
 
 mod demo;
 mod doctor;
+mod eval;
 mod memory;
 mod models;
 mod talk;
@@ -48,6 +49,9 @@ enum Command {
     /// The memory: what it holds, and what it finds.
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
+    /// How well the configured brain does.
+    #[command(subcommand)]
+    Eval(eval::EvalCommand),
 }
 
 /// How a table is printed.
@@ -126,6 +130,7 @@ fn run(command: Command, setting: &Setting) -> Result<ExitCode, CliError> {
             Command::Doctor(output) => doctor::run(setting, output).await,
             Command::Models(command) => models::run(setting, command).await,
             Command::Memory(command) => memory::run(setting, command).await,
+            Command::Eval(command) => eval::run(setting, command).await,
         }
     });
     // Blocking threads that still wait for a dead microphone must not hold the process.

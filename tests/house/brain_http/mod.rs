@@ -6,6 +6,7 @@ mod complaints;
 mod pictures;
 mod real;
 mod talk;
+mod tools;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
