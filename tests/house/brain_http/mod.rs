@@ -3,6 +3,7 @@
 mod breaks;
 mod calls;
 mod complaints;
+mod llama;
 mod pictures;
 mod real;
 mod talk;
