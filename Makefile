@@ -36,7 +36,7 @@ test: models
 		cargo test --lib --bins --tests --no-fail-fast; \
 	fi
 
-# A real server for the protocol; its wheels are fetched once. Takes some minutes.
+# A real server for the protocol; its wheels are fetched once. Takes about two minutes.
 test-llama:
 	sh tests/llama/prepare.sh "$${CARGO_TARGET_DIR:-target}/llama"
 	REACHY_TEST_LLAMA="$$(realpath "$${CARGO_TARGET_DIR:-target}")/llama/bin/python" \

@@ -150,7 +150,7 @@ fn answer(now: &Mutex<Now>, request: &Recorded) -> Script {
     let body = request.json();
     let last = body["messages"].as_array().and_then(|messages| messages.last());
     let asks = last.is_some_and(|message| message["role"] == "user");
-    if now.turn % RECALLS_EVERY == 0 && asks && body["tool_choice"] == "auto" {
+    if now.turn.is_multiple_of(RECALLS_EVERY) && asks && body["tool_choice"] == "auto" {
         return stream(&[call(0, "{\"query\": \"the garden\", \"about\": \"said\"}"), end("tool_calls")]);
     }
     let usage = json!({"choices": [], "usage": {"prompt_tokens": request.body.len() / 4, "completion_tokens": 12}});

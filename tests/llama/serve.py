@@ -40,7 +40,8 @@ def main() -> None:
     parameters.n_ctx = 4096
     parameters.n_parallel = 1
     parameters.endpoint_slots = True
-    parameters.cpuparams.n_threads = 2
+    # Two threads wait for one another actively: on busy cores a token then takes seconds.
+    parameters.cpuparams.n_threads = 1
     server = xllamacpp.Server(parameters)
     print("serving", server.listening_address, flush=True)
     sys.stdin.read()
