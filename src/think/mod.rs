@@ -3,7 +3,7 @@
 //! [`conversation`] owns the window and runs the turns; [`window`] is the model's context and its eviction rule,
 //! [`turn`] is one turn (rounds, tool calls, the forced answer in words), [`hands`] runs the tools. [`brain`] is the
 //! language model behind one trait: [`http`] asks a server in the house, [`offline`] answers without one, and
-//! [`brains`] chooses between them. [`tools`] are the three tools and their arguments, [`words`] what a model reads,
+//! [`brains`] chooses between them; [`routed`] chooses tools for a server that ignores them. [`tools`] are the three tools and their arguments, [`words`] what a model reads,
 //! [`told`] times and tool results in a person's words, [`lines`] what is said when no brain can. [`leaks`] takes tool
 //! calls out of text, [`sentences`] cuts a stream of text into speakable sentences, [`when`] turns a person's words for
 //! a time into a range.
@@ -16,6 +16,7 @@ pub mod http;
 pub mod leaks;
 pub mod lines;
 pub mod offline;
+pub mod routed;
 pub mod sentences;
 pub mod told;
 pub mod tools;

@@ -6,6 +6,7 @@ mod configuring;
 mod conversing;
 mod demo_day;
 mod detecting;
+mod enduring;
 mod fetching;
 mod hearing;
 mod living;

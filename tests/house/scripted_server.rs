@@ -64,6 +64,24 @@ impl ScriptedServer {
         Self { url, seen }
     }
 
+    /// Answers every request as `answer` decides, and keeps none of them.
+    pub async fn answering(answer: impl FnMut(&Recorded) -> Script + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+        let answer = Arc::new(Mutex::new(answer));
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let answer = Arc::clone(&answer);
+                tokio::spawn(async move {
+                    let Some(request) = read_request(&mut stream).await else { return };
+                    let script = (answer.lock().expect("not poisoned"))(&request);
+                    play(stream, script).await;
+                });
+            }
+        });
+        Self { url, seen: Arc::default() }
+    }
+
     pub fn requests(&self) -> Vec<Recorded> {
         self.seen.lock().expect("not poisoned").requests.clone()
     }
@@ -84,6 +102,13 @@ impl ScriptedServer {
 async fn serve(mut stream: TcpStream, script: Script, seen: Arc<Mutex<Seen>>) {
     let Some(request) = read_request(&mut stream).await else { return };
     seen.lock().expect("not poisoned").requests.push(request);
+    if !play(stream, script).await {
+        seen.lock().expect("not poisoned").hung_up.push(Instant::now());
+    }
+}
+
+/// Answers false when the client hung up before the end.
+async fn play(mut stream: TcpStream, script: Script) -> bool {
     for step in script {
         let alive = match step {
             Step::Send(bytes) => stream.write_all(&bytes).await.is_ok() && stream.flush().await.is_ok(),
@@ -104,11 +129,11 @@ async fn serve(mut stream: TcpStream, script: Script, seen: Arc<Mutex<Seen>>) {
             }
         };
         if !alive {
-            seen.lock().expect("not poisoned").hung_up.push(Instant::now());
-            return;
+            return false;
         }
     }
     let _ = stream.shutdown().await;
+    true
 }
 
 async fn read_request(stream: &mut TcpStream) -> Option<Recorded> {

@@ -39,6 +39,8 @@ pub(super) struct Shape<'a> {
     pub left_out: u8,
     /// Whether the tools are named at all, allowed or not.
     pub with_tools: bool,
+    /// Whether the server knows nothing of tools: calls are then left out, and their answers told as words.
+    pub in_words: bool,
     /// Whether the first answer was unusable.
     pub again: bool,
     pub zone: &'a TimeZone,
@@ -51,7 +53,7 @@ pub(super) fn body(request: &Request, shape: &Shape<'_>) -> Value {
         // Named even when words are asked for: servers put them at the very front of the prompt.
         body.insert("tools".into(), schemas());
     }
-    body.insert("messages".into(), Value::Array(messages(request, shape.zone)));
+    body.insert("messages".into(), Value::Array(messages(request, shape)));
     if shape.with_tools {
         // Never "required": a server that forces the grammar can generate without end.
         body.insert("tool_choice".into(), json!(if request.tools_allowed { "auto" } else { "none" }));
@@ -89,12 +91,17 @@ struct Called {
 /// What is not in the history but must be in the body: the answers of calls that nobody answered.
 const NOT_RUN: &str = "This call was not run.";
 
-fn messages(request: &Request, zone: &TimeZone) -> Vec<Value> {
+fn messages(request: &Request, shape: &Shape<'_>) -> Vec<Value> {
+    let zone = shape.zone;
     let mut list = vec![json!({ "role": "system", "content": request.system.trim_end() })];
     let mut called: Option<Called> = None;
     let last_user = request.messages.iter().rposition(|message| matches!(message, Message::User { .. }));
     for (at, message) in request.messages.iter().enumerate() {
         match message {
+            // A template without tools drops such messages, or fails on them.
+            Message::Tool { result, .. } if shape.in_words => {
+                push_words(&mut list, "user", &result.for_model(request.now, zone));
+            }
             Message::Tool { call_id, name, result } => {
                 let text = result.for_model(request.now, zone);
                 answer_call(&mut list, &mut called, call_id, name, &text);
@@ -106,7 +113,7 @@ fn messages(request: &Request, zone: &TimeZone) -> Vec<Value> {
             }
             Message::Assistant { text, calls } => {
                 close_calls(&mut list, &mut called);
-                if calls.is_empty() {
+                if calls.is_empty() || shape.in_words {
                     push_words(&mut list, "assistant", text.trim());
                 } else {
                     let wire: Vec<Value> = calls.iter().map(super::super::tools::ToolCall::to_wire).collect();
@@ -118,7 +125,7 @@ fn messages(request: &Request, zone: &TimeZone) -> Vec<Value> {
         }
     }
     close_calls(&mut list, &mut called);
-    if !request.tools_allowed {
+    if !request.tools_allowed || shape.in_words {
         ask_for_words(&mut list);
     }
     list
@@ -200,7 +207,11 @@ mod tests {
 
     fn sent(messages: Vec<Message>, tools_allowed: bool) -> Vec<Value> {
         let request = Request { system: "You are.".into(), messages, tools_allowed, now: Timestamp::UNIX_EPOCH };
-        super::messages(&request, &TimeZone::UTC)
+        super::messages(&request, &shape(&TimeZone::UTC, 0))
+    }
+
+    fn shape(zone: &TimeZone, left_out: u8) -> Shape<'_> {
+        Shape { model: "m", answer_tokens: 9, left_out, with_tools: true, in_words: false, again: false, zone }
     }
 
     fn roles(list: &[Value]) -> Vec<&str> {
@@ -257,14 +268,32 @@ mod tests {
     }
 
     #[test]
+    fn a_server_without_tools_is_told_what_they_answered_in_words() {
+        let nothing = ToolResult::CouldNotLook { why: "the disk is full".into() };
+        let done = Message::Tool { call_id: "a".into(), name: "remember".into(), result: nothing };
+        let request = Request {
+            system: "S".into(),
+            messages: vec![user("Keys?"), Message::Assistant { text: String::new(), calls: vec![nod("a")] }, done],
+            tools_allowed: true,
+            now: Timestamp::UNIX_EPOCH,
+        };
+        let zone = TimeZone::UTC;
+        let sent = body(&request, &Shape { with_tools: false, in_words: true, ..shape(&zone, 0) });
+        assert!(sent.get("tools").is_none() && sent.get("tool_choice").is_none());
+        let list = sent["messages"].as_array().unwrap();
+        assert_eq!(roles(list), ["system", "user"]);
+        let words = list[1]["content"].as_str().unwrap();
+        assert!(words.starts_with("Keys?") && words.contains("the disk is full"), "{words}");
+        assert!(words.ends_with(ANSWER_NOW.trim()));
+    }
+
+    #[test]
     fn refused_options_are_left_out_and_nothing_else() {
         let request =
             Request { system: "S".into(), messages: vec![user("x")], tools_allowed: true, now: Timestamp::UNIX_EPOCH };
         let zone = TimeZone::UTC;
-        let shape =
-            |left_out| Shape { model: "m", answer_tokens: 9, left_out, with_tools: true, again: false, zone: &zone };
-        let whole = body(&request, &shape(0));
-        let less = body(&request, &shape(0b11));
+        let whole = body(&request, &shape(&zone, 0));
+        let less = body(&request, &shape(&zone, 0b11));
         assert_eq!(whole["reasoning_effort"], "none");
         assert_eq!(whole["chat_template_kwargs"]["enable_thinking"], false);
         assert!(less.get("reasoning_effort").is_none() && less.get("chat_template_kwargs").is_none());

@@ -16,6 +16,7 @@ mod gather;
 mod pictures;
 mod probe;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -34,6 +35,7 @@ use address::Remembering;
 use answer::{Attempt, Pace};
 use body::Shape;
 use pictures::Sight;
+use probe::Learned;
 pub use probe::Probe;
 
 /// A model that answered within this time is still loaded. Ollama's own default before it unloads one.
@@ -82,6 +84,7 @@ struct Counted {
 /// A brain at a server; share it behind an `Arc`.
 pub struct HttpBrain {
     client: reqwest::Client,
+    names: Remembering,
     /// Without a slash at its end.
     url: String,
     model: String,
@@ -97,6 +100,7 @@ pub struct HttpBrain {
     /// 0: the server was not seen cutting.
     cut_at: AtomicU32,
     sight: Sight,
+    learned: Learned,
 }
 
 impl HttpBrain {
@@ -108,12 +112,14 @@ impl HttpBrain {
         let url = checked_url(&config.url)?;
         let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
         let limits = Limits::of(config);
-        let client = client(&limits, key.as_deref())?;
+        let names = Remembering::new(limits.connect);
+        let client = client(&limits, key.as_deref(), &names)?;
         if limits.first_token_warm.is_zero() || limits.next_token.is_zero() || limits.turn.is_zero() {
             return Err(misconfigured("the time limits of [think] must be at least 1 second".into()));
         }
         Ok(Self {
             client,
+            names,
             url,
             model: config.model.clone(),
             key,
@@ -125,6 +131,7 @@ impl HttpBrain {
             counted: Mutex::new(None),
             cut_at: AtomicU32::new(0),
             sight: Sight::default(),
+            learned: Learned::default(),
         })
     }
 
@@ -140,9 +147,17 @@ impl HttpBrain {
     /// # Errors
     /// [`BrainError::Misconfigured`] when no client can be made with them.
     pub fn with_limits(mut self, limits: Limits) -> Result<Self, BrainError> {
-        self.client = client(&limits, self.key.as_deref())?;
+        self.names = self.names.within(limits.connect);
+        self.client = client(&limits, self.key.as_deref(), &self.names)?;
         self.limits = limits;
         Ok(self)
+    }
+
+    /// Keeps the server's last address in `file`, so that a restart finds it while its name is not answered for.
+    #[must_use]
+    pub fn remembering_in(mut self, file: PathBuf) -> Self {
+        self.names.keep_in(file);
+        self
     }
 
     /// The prompt size, in tokens, at which the server was seen to cut the conversation's front off silently: its
@@ -174,6 +189,7 @@ impl HttpBrain {
         }
         if matches!(outcome, Err(BrainError::Away { .. } | BrainError::Waking { .. })) {
             self.sight.forget();
+            self.learned.forget();
         }
     }
 
@@ -200,13 +216,15 @@ impl HttpBrain {
         let mut again_without_tools = false;
         let mut asked_again = false;
         let mut last_why = String::new();
+        let in_words = self.lacks_tools();
         for _ in 0..MOST_ATTEMPTS {
             let left_out = self.left_out.load(Ordering::Acquire);
             let shape = Shape {
                 model: &self.model,
                 answer_tokens: self.answer_tokens,
                 left_out,
-                with_tools: !again_without_tools,
+                with_tools: !again_without_tools && !in_words,
+                in_words,
                 again: asked_again,
                 zone: &self.zone,
             };
@@ -260,6 +278,14 @@ impl Brain for HttpBrain {
         .boxed()
     }
 
+    fn count<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Option<u32>> {
+        self.count_tokens(request).boxed()
+    }
+
+    fn context_tokens(&self) -> Option<u32> {
+        self.learned.context_tokens().into_iter().chain(self.server_cut_at()).min()
+    }
+
     fn sees_pictures(&self) -> bool {
         !self.sight.is_blind()
     }
@@ -305,7 +331,7 @@ fn checked_url(url: &str) -> Result<String, BrainError> {
     Ok(trimmed.strip_suffix("/chat/completions").unwrap_or(trimmed).to_owned())
 }
 
-fn client(limits: &Limits, key: Option<&str>) -> Result<reqwest::Client, BrainError> {
+fn client(limits: &Limits, key: Option<&str>, names: &Remembering) -> Result<reqwest::Client, BrainError> {
     let mut headers = HeaderMap::new();
     if let Some(key) = key {
         let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
@@ -321,7 +347,7 @@ fn client(limits: &Limits, key: Option<&str>) -> Result<reqwest::Client, BrainEr
         // A server in the house is never behind a proxy.
         .no_proxy()
         .connect_timeout(limits.connect)
-        .dns_resolver(Arc::new(Remembering::new(limits.connect)))
+        .dns_resolver(Arc::new(names.clone()))
         // No connection outlives its answer: one to a laptop that fell asleep would hang until the first-token limit,
         // where a new one fails within the connect limit. A new one costs a round trip in the house.
         .pool_max_idle_per_host(0)

@@ -89,6 +89,7 @@ impl HttpBrain {
                 answer_tokens: self.answer_tokens,
                 left_out,
                 with_tools: false,
+                in_words: false,
                 again,
                 zone: &self.zone,
             };
@@ -289,7 +290,15 @@ mod tests {
     #[test]
     fn pictures_go_in_a_user_message_each_after_its_note_and_no_tool_is_named() {
         let zone = TimeZone::UTC;
-        let shape = Shape { model: "m", answer_tokens: 9, left_out: 0, with_tools: false, again: false, zone: &zone };
+        let shape = Shape {
+            model: "m",
+            answer_tokens: 9,
+            left_out: 0,
+            with_tools: false,
+            in_words: false,
+            again: false,
+            zone: &zone,
+        };
         let sent = body(&request(&["Today at 9.", "Today at 8."]), &shape);
         assert!(sent.get("tools").is_none() && sent.get("tool_choice").is_none());
         assert_eq!(sent["messages"][0]["content"], PICTURE_DAY.trim_end());

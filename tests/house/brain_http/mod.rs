@@ -3,9 +3,11 @@
 mod breaks;
 mod calls;
 mod complaints;
+mod llama;
 mod pictures;
 mod real;
 mod talk;
+mod tools;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
