@@ -37,6 +37,7 @@ use crate::think::brains::Brains;
 use crate::think::conversation::Conversation;
 use crate::think::hands::Hands;
 use crate::think::http::HttpBrain;
+use crate::think::routed::Routed;
 use crate::think::offline::{OfflineBrain, OfflineError};
 use crate::think::window::Limits;
 use crate::think::words;
@@ -81,6 +82,9 @@ pub enum PartError {
 /// Pictures as alike as this are one scene to a sample of a day, where the config does not say. Measured with SigLIP 2:
 /// pictures of one room 0.90 to 0.97, of other scenes 0.61 to 0.79.
 const NEAR_DUPLICATE: f32 = 0.97;
+
+/// The laptop's last address, beside the memory.
+const LAPTOP_ADDRESS: &str = "laptop-address.json";
 
 /// A clock in the house's time zone.
 ///
@@ -314,7 +318,10 @@ pub async fn mind(
         Some(laptop) => health.set("laptop", true, format!("{} is asked first", laptop.name())),
         None => health.set("laptop", true, "none is named in [think] url; the robot's own offline brain answers"),
     }
-    let laptop = laptop.map(|laptop| Arc::new(laptop) as Arc<dyn Brain>);
+    let laptop = laptop.map(|laptop| {
+        let laptop = Arc::new(laptop.remembering_in(config.remember.folder.join(LAPTOP_ADDRESS)));
+        Arc::new(Routed::new(laptop, own.clone())) as Arc<dyn Brain>
+    });
     let brains = Brains::new(laptop, own, Duration::from_secs(u64::from(config.think.retry_after_s)));
     let (journal, left) = match &memory {
         Ok(_) => {

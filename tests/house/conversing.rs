@@ -139,7 +139,7 @@ struct Room {
     _end: watch::Sender<bool>,
 }
 
-fn hands(memory: Result<Memory, String>, robot: Arc<Sim>, motion: Arc<Motion>, clock: Clock) -> Hands {
+pub fn hands(memory: Result<Memory, String>, robot: Arc<Sim>, motion: Arc<Motion>, clock: Clock) -> Hands {
     let eye = Eye::new(None, &EyeSettings { frozen_after_s: None, ..EyeSettings::default() }).unwrap();
     Hands { memory, robot, motion, sight: Ok(Sight::new(eye)), head_turned: Arc::default(), clock }
 }

@@ -23,7 +23,6 @@ use reachy_remembers::robot::sim::Sim;
 use reachy_remembers::think::brain::{Brain, BrainError, Delta, Finish, Request};
 use reachy_remembers::think::brains::Brains;
 use reachy_remembers::think::conversation::{Conversation, Said};
-use reachy_remembers::think::hands::Hands;
 use reachy_remembers::think::http::{HttpBrain, Limits};
 use reachy_remembers::think::tools::About;
 use reachy_remembers::think::turn::{Speak, Step as TurnStep};
@@ -219,7 +218,7 @@ fn laptop(url: &str) -> HttpBrain {
 fn conversation(url: &str, memory: &Memory, journal: Journal, clock: &Clock) -> (Conversation, watch::Sender<bool>) {
     let robot = Arc::new(Sim::silent_room(clock.clone()));
     let motion = Arc::new(Motion::start(robot.clone(), true).unwrap());
-    let hands = Hands { memory: Ok(memory.clone()), robot, motion, clock: clock.clone() };
+    let hands = crate::conversing::hands(Ok(memory.clone()), robot, motion, clock.clone());
     let brains = Brains::new(Some(Arc::new(laptop(url))), Some(Arc::new(Own)), Duration::from_millis(5));
     let (end, ending) = watch::channel(false);
     let limits = window::Limits { tokens: 1000, exchanges: 20 };
@@ -232,6 +231,7 @@ async fn all_are_there_once(memory: &Memory, wanted: &[Exchange]) {
     for exchange in wanted {
         let from = exchange.said_at;
         let query = Query {
+            direction: None,
             text: exchange.heard.clone(),
             about: About::Said,
             when: Some(TimeRange { from, to: from + SignedDuration::from_secs(1) }),
