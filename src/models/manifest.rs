@@ -50,7 +50,7 @@ impl Role {
             Self::Text | Self::Speech | Self::VoiceActivity => None,
             Self::Detector => Some("the robot cannot name what it sees, and remembers no pictures by what is in them"),
             Self::Image => Some("the robot cannot tell alike pictures apart, nor find the pictures of a day"),
-            Self::Runtime => Some("seeing works, and takes 2 to 3 times the processor's time"),
+            Self::Runtime => Some("seeing works, and takes 2 to 5 times the processor's time"),
         }
     }
 }
@@ -307,8 +307,11 @@ impl Model {
                 self.check_registry(registry)?;
             }
         }
-        let sections =
-            [(Role::Text, self.text.is_some()), (Role::Speech, self.speech.is_some()), (Role::Image, self.image.is_some())];
+        let sections = [
+            (Role::Text, self.text.is_some()),
+            (Role::Speech, self.speech.is_some()),
+            (Role::Image, self.image.is_some()),
+        ];
         if let Some((role, _)) = sections.iter().find(|(role, there)| *there != (self.role == *role)) {
             return Err(format!("a model has a section `{role}` exactly when that is its role"));
         }
@@ -380,7 +383,7 @@ impl ImageFacts {
         if self.dimension == 0 || self.image_size == 0 || self.pad_to == 0 {
             return Err("dimension, image_size and pad_to must be 1 or more".into());
         }
-        if !self.mean.is_finite() || !(self.std.is_finite() && self.std > 0.0) {
+        if !(self.mean.is_finite() && self.std.is_finite() && self.std > 0.0) {
             return Err("mean and std must be numbers, std over 0".into());
         }
         check_gate(self.gates.near_duplicate)

@@ -214,6 +214,9 @@ fn a_real_runtime_cut_short_is_refused_and_the_whole_one_is_named_with_its_versi
     assert!(engine.name() == "rten" && engine.in_use().contains("cut short"), "{}", engine.in_use());
     let engine = Engine::start(Backend::Auto, &places(&runtime.library), 1).expect("an engine");
     assert!(engine.in_use().starts_with("onnxruntime 1."), "{}", engine.in_use());
+    let both = Places { environment: Some(path), models: Some(runtime.library), ..Places::default() };
+    let engine = Engine::start(Backend::Auto, &both, 1).expect("an engine");
+    assert!(engine.name() == "onnxruntime" && engine.in_use().contains("passed over"), "{}", engine.in_use());
 }
 
 /// `cargo test --test house -- --ignored --nocapture processor_time`
@@ -238,7 +241,8 @@ fn processor_time_of_a_look() {
 fn processor_ms() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").expect("Linux");
     let after_name = stat.rsplit(')').next().unwrap_or_default();
-    let fields: Vec<f64> = after_name.split_whitespace().skip(11).take(2).map(|it| it.parse().expect("a number")).collect();
+    let fields: Vec<f64> =
+        after_name.split_whitespace().skip(11).take(2).map(|it| it.parse().expect("a number")).collect();
     10.0 * fields.iter().sum::<f64>()
 }
 
