@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/bin/bash
 # qdrant-edge 0.9.0 calls `debug_assert_matches!`, which rustc 1.95 still keeps behind a feature gate (E0658).
 # Cargo calls this script instead of rustc; it opens that one gate for that one crate and passes everything else
 # through untouched. It does nothing harmful on a newer compiler. It can go, with the line in config.toml that
