@@ -201,7 +201,7 @@ def main():
     (FOLDER / "preprocessor_config.json").write_text(json.dumps(settings, indent=1) + "\n")
     images = [Image.fromarray(picture(*facts)) for facts in PICTURES]
     pixels = processor(images, return_tensors="pt")["pixel_values"]
-    for number in (0, 2):
+    for number in range(len(images)):
         levels = ((pixels[number] * 0.5 + 0.5) * 255).round().byte().permute(1, 2, 0).numpy()
         Image.fromarray(levels).save(FOLDER / f"pixels_{number}.png", optimize=True)
     model, shapes = make_model(ids)

@@ -5,6 +5,7 @@ mod brain_http;
 mod configuring;
 mod conversing;
 mod demo_day;
+mod embedding_pictures;
 mod fetching;
 mod hearing;
 mod living;

@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 pub use checkpoint::AtRest;
+pub use pixels::square;
 
 use self::checkpoint::Checkpoint;
 use self::text_side::{TextFiles, TextSide};

@@ -56,7 +56,7 @@ pub(super) fn check_settings(path: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// A sentence, when the picture is empty or its bytes do not fit its size.
-pub(super) fn square(picture: &Rgb) -> Result<Vec<u8>, String> {
+pub fn square(picture: &Rgb) -> Result<Vec<u8>, String> {
     let (width, height) = (picture.width, picture.height);
     let expected = (width as usize).checked_mul(height as usize).and_then(|area| area.checked_mul(3));
     if width == 0 || height == 0 || expected != Some(picture.pixels.len()) {
