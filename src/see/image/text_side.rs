@@ -30,6 +30,8 @@ struct Loaded {
 struct State {
     loaded: Option<Arc<Loaded>>,
     used: Instant,
+    /// Questions that are being embedded now; while there are any, the tower is not idle, however long they take.
+    asking: usize,
     /// Counts the loadings, so that a thread that waits for one of them does not take the next one for it.
     loading: u64,
 }
@@ -37,7 +39,28 @@ struct State {
 struct Shared {
     /// Locked while the tower is loaded, so that it is loaded once; not while it runs.
     state: Mutex<State>,
-    released: Condvar,
+    /// Told whenever the tower was let go or a question is done.
+    changed: Condvar,
+}
+
+/// A question that is being embedded; its end is noted on every way out.
+struct Asking<'a>(&'a Shared);
+
+impl<'a> Asking<'a> {
+    fn begin(shared: &'a Shared) -> Self {
+        shared.state().asking += 1;
+        Self(shared)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.asking = state.asking.saturating_sub(1);
+        state.used = Instant::now();
+        drop(state);
+        self.0.changed.notify_all();
+    }
 }
 
 impl Shared {
@@ -50,12 +73,16 @@ impl Shared {
     fn watch(&self, loading: u64, keep: Duration) {
         let mut state = self.state();
         while state.loaded.is_some() && state.loading == loading {
+            if state.asking > 0 {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
             let Some(left) = time_left(state.used, keep, Instant::now()) else {
                 state.loaded = None;
                 tracing::debug!("the text tower for pictures was idle and is let go");
                 return;
             };
-            state = self.released.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -76,28 +103,27 @@ pub(super) struct TextSide {
 
 impl TextSide {
     pub fn new(files: TextFiles, checkpoint: Arc<Checkpoint>, at_rest: AtRest, keep: Duration) -> Self {
-        let state = State { loaded: None, used: Instant::now(), loading: 0 };
-        let shared = Arc::new(Shared { state: Mutex::new(state), released: Condvar::new() });
+        let state = State { loaded: None, used: Instant::now(), asking: 0, loading: 0 };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         Self { files, checkpoint, at_rest, keep, shared }
     }
 
     /// The vector of a text, not of length one.
     pub fn vector(&self, words: &str) -> Result<Vec<f32>, EmbedError> {
+        let _asking = Asking::begin(&self.shared);
         let loaded = self.loaded()?;
         let tokens = loaded.words.tokens(words)?;
         let rows = self
             .checkpoint
             .picked_rows(TOKEN_TABLE, &tokens, WIDTH)
             .map_err(|why| EmbedError::Run { why: format!("{}: {why}", self.files.weights.display()) })?;
-        let vector = loaded.tower.run(rows).map_err(|error| EmbedError::Run { why: error.to_string() })?;
-        self.shared.state().used = Instant::now();
-        Ok(vector)
+        loaded.tower.run(rows).map_err(|error| EmbedError::Run { why: error.to_string() })
     }
 
     /// Lets the tower go; true when there was one.
     pub fn release(&self) -> bool {
         let was_there = self.shared.state().loaded.take().is_some();
-        self.shared.released.notify_all();
+        self.shared.changed.notify_all();
         was_there
     }
 
@@ -107,12 +133,10 @@ impl TextSide {
 
     fn loaded(&self) -> Result<Arc<Loaded>, EmbedError> {
         let mut state = self.shared.state();
-        state.used = Instant::now();
         if let Some(loaded) = &state.loaded {
             return Ok(Arc::clone(loaded));
         }
         let loaded = Arc::new(self.load()?);
-        state.used = Instant::now();
         state.loading += 1;
         let (shared, loading, keep) = (Arc::clone(&self.shared), state.loading, self.keep);
         let watching =
