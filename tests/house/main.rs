@@ -7,6 +7,7 @@ mod conversing;
 mod demo_day;
 mod detecting;
 mod enduring;
+mod embedding_pictures;
 mod fetching;
 mod hearing;
 mod living;
