@@ -354,8 +354,7 @@ mod tests {
     }
 
     /// The keys that a config may leave out even when it is written in full.
-    const UNSET: [(&str, &str); 3] =
-        [("remember", "exchange_gate"), ("see", "near_duplicate"), ("see", "frame_gate")];
+    const UNSET: [(&str, &str); 3] = [("remember", "exchange_gate"), ("see", "near_duplicate"), ("see", "frame_gate")];
 
     #[test]
     fn the_table_has_every_key_of_the_config_and_no_other() {

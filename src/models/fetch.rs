@@ -142,14 +142,13 @@ impl Library {
                 Ok(Role::ALL.into_iter().map(of).filter(has_any).collect())
             }
             Wanted::Named(names) => {
-                let find = |name: &String| {
-                    let known = || self.manifest.models.iter().map(|model| model.name.as_str()).collect::<Vec<_>>();
-                    self.manifest.find(name).map(|model| (model.role, vec![model])).ok_or_else(|| ModelError::Unknown {
-                        what: "model".into(),
-                        name: name.clone(),
-                        known: known().join(", "),
-                    })
-                };
+                let find =
+                    |name: &String| {
+                        let known = || self.manifest.models.iter().map(|model| model.name.as_str()).collect::<Vec<_>>();
+                        self.manifest.find(name).map(|model| (model.role, vec![model])).ok_or_else(|| {
+                            ModelError::Unknown { what: "model".into(), name: name.clone(), known: known().join(", ") }
+                        })
+                    };
                 names.iter().map(find).collect()
             }
         }

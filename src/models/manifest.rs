@@ -307,8 +307,11 @@ impl Model {
                 self.check_registry(registry)?;
             }
         }
-        let sections =
-            [(Role::Text, self.text.is_some()), (Role::Speech, self.speech.is_some()), (Role::Image, self.image.is_some())];
+        let sections = [
+            (Role::Text, self.text.is_some()),
+            (Role::Speech, self.speech.is_some()),
+            (Role::Image, self.image.is_some()),
+        ];
         if let Some((role, _)) = sections.iter().find(|(role, there)| *there != (self.role == *role)) {
             return Err(format!("a model has a section `{role}` exactly when that is its role"));
         }

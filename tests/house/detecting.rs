@@ -238,7 +238,8 @@ fn processor_time_of_a_look() {
 fn processor_ms() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").expect("Linux");
     let after_name = stat.rsplit(')').next().unwrap_or_default();
-    let fields: Vec<f64> = after_name.split_whitespace().skip(11).take(2).map(|it| it.parse().expect("a number")).collect();
+    let fields: Vec<f64> =
+        after_name.split_whitespace().skip(11).take(2).map(|it| it.parse().expect("a number")).collect();
     10.0 * fields.iter().sum::<f64>()
 }
 

@@ -493,10 +493,7 @@ async fn what_the_robot_can_go_on_without_is_no_failure_unless_it_was_named() {
     let house = House::with_hub_file(Served::file(&weights()));
     let vad = manifest().replace("name = \"ear\"", "name = \"vad\"").replace("\"speech\"", "\"voice-activity\"");
     let vad = vad.replace("speech = { english_only = true }", "");
-    let all = manifest()
-        + &eyes_manifest()
-        + &words_manifest().replace("some/words", "no/words")
-        + &vad;
+    let all = manifest() + &eyes_manifest() + &words_manifest().replace("some/words", "no/words") + &vad;
     let library = house.library_of(&all);
     let report = library.fetch(&Wanted::OnePerRole, &mut Silent).await.expect("a fetch");
     let eyes = report.failures.iter().find(|failure| failure.models == ["eyes"]).expect("no eyes");

@@ -78,9 +78,8 @@ fn candidate(cell: &[f32], (column, row, stride): (usize, usize, usize)) -> Opti
 fn apart(found: Vec<Candidate>) -> Vec<Candidate> {
     let mut kept: Vec<Candidate> = Vec::new();
     for candidate in found {
-        let same = |other: &Candidate| {
-            other.label == candidate.label && overlap(&other.place, &candidate.place) > SAME_THING
-        };
+        let same =
+            |other: &Candidate| other.label == candidate.label && overlap(&other.place, &candidate.place) > SAME_THING;
         if !kept.iter().any(same) {
             kept.push(candidate);
         }
@@ -91,8 +90,7 @@ fn apart(found: Vec<Candidate>) -> Vec<Candidate> {
 /// Intersection over union, 0…1.
 fn overlap(one: &[f32; 4], other: &[f32; 4]) -> f32 {
     let area = |place: &[f32; 4]| (place[2] - place[0]).max(0.0) * (place[3] - place[1]).max(0.0);
-    let common =
-        [one[0].max(other[0]), one[1].max(other[1]), one[2].min(other[2]), one[3].min(other[3])];
+    let common = [one[0].max(other[0]), one[1].max(other[1]), one[2].min(other[2]), one[3].min(other[3])];
     let common = area(&common);
     let union = area(one) + area(other) - common;
     if union > 0.0 { common / union } else { 0.0 }

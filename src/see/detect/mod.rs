@@ -49,7 +49,9 @@ impl Yolox {
         let refuse = |why: String| InferError::Load { path: weights.display().to_string(), why };
         let ([input], [output]) = (network.inputs(), network.outputs()) else {
             let (inputs, outputs) = (network.inputs().len(), network.outputs().len());
-            return Err(refuse(format!("a detector has one input and one output, and this has {inputs} and {outputs}")));
+            return Err(refuse(format!(
+                "a detector has one input and one output, and this has {inputs} and {outputs}"
+            )));
         };
         let (input, output) = (input.clone(), output.clone());
         let name = format!("{model} ({})", engine.name());

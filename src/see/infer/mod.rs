@@ -198,6 +198,11 @@ impl Engine {
             Kind::OnnxRuntime(runtime) => runtime.load(path, self.threads).map(|it| Box::new(it) as Box<dyn Network>),
             Kind::Rten(pool) => pure::load(path, Arc::clone(pool)).map(|it| Box::new(it) as Box<dyn Network>),
         });
+        // An empty file is a valid, empty network in one engine.
+        let loaded = loaded.and_then(|network| match network.outputs() {
+            [] => Err("there is no network in it".to_owned()),
+            _ => Ok(network),
+        });
         loaded.map_err(|why| InferError::Load { path: shown, why })
     }
 }
