@@ -13,6 +13,7 @@ mod local_server;
 mod offline_brain;
 mod remembering;
 mod scripted_server;
+mod seeing;
 mod simulating;
 mod speaking;
 mod weights;
