@@ -242,7 +242,8 @@ fn two_hundred_and_forty_jittered_pictures_of_one_scene_change_what_is_visible_a
             camera.give(rgb.to_jpeg_at(85).unwrap());
         }
         println!("{name}: {flickers} changes of raw labels in 60 pictures; told: {:#?}", camera.told());
-        assert!(camera.stored.len() <= 2, "{name}: {:#?}", camera.told());
+        // The first is what is there; each further one is a change that nobody made.
+        assert!(camera.stored.len() <= 1 + 2, "{name}: {:#?}", camera.told());
     }
 }
 
