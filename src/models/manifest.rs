@@ -50,7 +50,7 @@ impl Role {
             Self::Text | Self::Speech | Self::VoiceActivity => None,
             Self::Detector => Some("the robot cannot name what it sees, and remembers no pictures by what is in them"),
             Self::Image => Some("the robot cannot tell alike pictures apart, nor find the pictures of a day"),
-            Self::Runtime => Some("seeing works, and takes 2 to 3 times the processor's time"),
+            Self::Runtime => Some("seeing works, and takes 2 to 5 times the processor's time"),
         }
     }
 }
@@ -383,7 +383,7 @@ impl ImageFacts {
         if self.dimension == 0 || self.image_size == 0 || self.pad_to == 0 {
             return Err("dimension, image_size and pad_to must be 1 or more".into());
         }
-        if !self.mean.is_finite() || !(self.std.is_finite() && self.std > 0.0) {
+        if !(self.mean.is_finite() && self.std.is_finite() && self.std > 0.0) {
             return Err("mean and std must be numbers, std over 0".into());
         }
         check_gate(self.gates.near_duplicate)

@@ -214,6 +214,9 @@ fn a_real_runtime_cut_short_is_refused_and_the_whole_one_is_named_with_its_versi
     assert!(engine.name() == "rten" && engine.in_use().contains("cut short"), "{}", engine.in_use());
     let engine = Engine::start(Backend::Auto, &places(&runtime.library), 1).expect("an engine");
     assert!(engine.in_use().starts_with("onnxruntime 1."), "{}", engine.in_use());
+    let both = Places { environment: Some(path), models: Some(runtime.library), ..Places::default() };
+    let engine = Engine::start(Backend::Auto, &both, 1).expect("an engine");
+    assert!(engine.name() == "onnxruntime" && engine.in_use().contains("passed over"), "{}", engine.in_use());
 }
 
 /// `cargo test --test house -- --ignored --nocapture processor_time`

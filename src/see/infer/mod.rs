@@ -164,12 +164,15 @@ impl Engine {
             return Ok(rten("as [see] backend says"));
         }
         match find(places) {
-            Ok(runtime) => {
-                let in_use = runtime.in_use();
+            Ok((runtime, passed_over)) => {
+                let in_use = match passed_over.is_empty() {
+                    true => runtime.in_use(),
+                    false => format!("{}, passed over: {passed_over}", runtime.in_use()),
+                };
                 Ok(Self { kind: Kind::OnnxRuntime(runtime), threads, in_use })
             }
             Err(why) if backend == Backend::OnnxRuntime => Err(InferError::Library { why }),
-            Err(why) => Ok(rten(&format!("which takes 2 to 3 times the time of ONNX Runtime, because {why}"))),
+            Err(why) => Ok(rten(&format!("which takes 2 to 5 times the time of ONNX Runtime, because {why}"))),
         }
     }
 
@@ -207,12 +210,12 @@ impl Engine {
     }
 }
 
-/// The first library that can be loaded, or what is wrong with those that are there.
-fn find(places: &Places) -> Result<Runtime, String> {
+/// The first library that can be loaded and what is wrong with those before it; or what is wrong with all.
+fn find(places: &Places) -> Result<(Runtime, String), String> {
     let mut refused = Vec::new();
     for path in places.candidates() {
         match Runtime::open(&path) {
-            Ok(runtime) => return Ok(runtime),
+            Ok(runtime) => return Ok((runtime, refused.join("; "))),
             Err(why) => refused.push(format!("{} {why}", path.display())),
         }
     }

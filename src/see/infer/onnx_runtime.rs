@@ -84,7 +84,6 @@ impl Runtime {
 }
 
 /// The first line is enough for an owner; the rest is the library's own stack.
-#[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
 fn in_words(error: impl std::fmt::Display) -> String {
     error.to_string().lines().next().unwrap_or("without a word").to_owned()
 }

@@ -1,6 +1,8 @@
 //! Networks by rten, which is part of the program and needs no library.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,7 +20,25 @@ pub(super) struct RtenNetwork {
     pool: Arc<ThreadPool>,
 }
 
+/// What every ONNX file begins with: the tag of the format's version, and a version of one byte.
+const BEGINNING: u8 = 0x08;
+const HIGHEST_VERSION: u8 = 0x7f;
+
+/// Whether the file begins as a network does. Some files that are none keep the engine reading for ever.
+fn begins_right(path: &Path) -> Result<bool, String> {
+    let mut beginning = [0; 2];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut beginning));
+    match read {
+        Ok(()) => Ok(beginning[0] == BEGINNING && (1..=HIGHEST_VERSION).contains(&beginning[1])),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 pub(super) fn load(path: &Path, pool: Arc<ThreadPool>) -> Result<RtenNetwork, String> {
+    if !begins_right(path)? {
+        return Err("there is no network in it".into());
+    }
     let model = Model::load_file(path).map_err(|error| error.to_string())?;
     let names = |ids: &[NodeId]| -> Vec<String> {
         let name = |id: &NodeId| model.node_info(*id).and_then(|node| node.name().map(str::to_owned));
