@@ -85,7 +85,8 @@ async fn fetch(library: &Library, names: Vec<String>, output: Output) -> Result<
     } else {
         report.fetched.iter().for_each(print_fetched);
         for failure in &report.failures {
-            eprintln!("{} {failure}", style("✗").red().for_stderr());
+            let mark = if failure.goes_on { style("–").yellow() } else { style("✗").red() };
+            eprintln!("{} {failure}", mark.for_stderr());
         }
     }
     Ok(if report.is_complete() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

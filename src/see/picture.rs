@@ -5,7 +5,7 @@
 //! that cannot be used is a [`PictureFault`], it is never a memory, and the next picture is looked at as ever.
 //!
 //! What can be told of a torn JPEG: a file without its end marker, and one whose lower part was lost and came out as
-//! one flat colour. What cannot: bytes lost in the middle that leave the rest shifted or wrongly coloured. A torn PNG
+//! one block over and over. What cannot: bytes lost in the middle that leave the rest shifted or wrongly coloured. A torn PNG
 //! always shows, because its pieces carry checksums.
 
 use std::io::Cursor;
@@ -34,12 +34,15 @@ pub const WORKING_SIDE: u32 = 1280;
 /// Mean brightness (0…255) under which a picture shows nothing: the inside of the shell, or night. 16 is black in
 /// video; not measured on the robot.
 pub const DARK: f32 = 16.0;
-/// A JPEG's lowest part is lost when at least this share of its rows is one flat colour. Not measured: a real camera's
-/// rows have noise.
+/// A JPEG's lowest part is lost when at least this share of its rows is one block over and over. Not measured: a real
+/// camera's rows have noise.
 const TORN_SHARE: f32 = 0.125;
-/// Largest difference between the values of a row that counts as flat.
-const FLAT: u8 = 2;
-/// A flat lower part this dark or bright is a shadow or a lit table, where a camera clips; it is not taken for torn.
+/// Bytes in a row of the largest block that a JPEG is made of: 16 pixels. A decoder that runs out of bytes repeats the
+/// last block, or one flat colour.
+const BLOCK: usize = 48;
+/// Largest difference between a value and that of the block before that counts as the same.
+const SAME: u8 = 2;
+/// A lower part this dark or bright is a shadow or a lit table, where a camera clips; it is not taken for torn.
 const CLIPPED: (u8, u8) = (8, 247);
 /// A camera hangs when this many pictures in a row are the same, and as much time as the owner allows has passed.
 pub const FROZEN_PICTURES: u32 = 5;
@@ -124,8 +127,9 @@ impl Rgb {
     /// Whether the picture has the pixels that its size promises, and is not empty.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        let bytes = u64::from(self.width) * u64::from(self.height) * 3;
-        bytes > 0 && self.pixels.len() as u64 == bytes
+        let pixels = u64::from(self.width) * u64::from(self.height);
+        let (whole, rest) = (self.pixels.len() / 3, self.pixels.len() % 3);
+        pixels > 0 && rest == 0 && whole as u64 == pixels
     }
 
     /// The same picture with at most `most` pixels on its longer side, by area average; itself where it fits.
@@ -153,8 +157,7 @@ impl Rgb {
         if !self.is_whole() || width == 0 || height == 0 {
             return Err(wrong());
         }
-        let from =
-            ImageRef::new(self.width, self.height, &self.pixels, PixelType::U8x3).map_err(|_| wrong())?;
+        let from = ImageRef::new(self.width, self.height, &self.pixels, PixelType::U8x3).map_err(|_| wrong())?;
         let mut to = Image::new(width, height, PixelType::U8x3);
         let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Box));
         Resizer::new().resize(&from, &mut to, &options).map_err(|_| wrong())?;
@@ -218,18 +221,18 @@ impl Rgb {
         if brightness < DARK { Err(PictureFault::Dark { brightness: brightness as u8 }) } else { Ok(()) }
     }
 
-    /// Whether the lowest rows are all one flat colour that no camera gives: what a decoder makes of lost bytes.
+    /// Whether the lowest rows are one block over and over, from left to right: what a decoder makes of lost bytes.
     fn is_torn(&self) -> bool {
-        let row = self.width as usize * 3;
-        let Some(last) = self.pixels.chunks_exact(row.max(1)).next_back() else { return false };
-        let Some(colour) = last.first_chunk::<3>() else { return false };
-        if colour.iter().all(|value| *value < CLIPPED.0) || colour.iter().all(|value| *value > CLIPPED.1) {
-            return false;
-        }
-        let is_flat =
-            |row: &&[u8]| row.chunks_exact(3).all(|pixel| pixel.iter().zip(colour).all(|(a, b)| a.abs_diff(*b) <= FLAT));
-        let flat = self.pixels.chunks_exact(row.max(1)).rev().take_while(is_flat).count();
-        flat as f32 >= self.height as f32 * TORN_SHARE
+        let row = (self.width as usize * 3).max(1);
+        let is_repeated = |row: &&[u8]| {
+            let is_clipped = row.iter().all(|value| *value < CLIPPED.0) || row.iter().all(|value| *value > CLIPPED.1);
+            let (Some(before), Some(after)) = (row.get(..row.len().saturating_sub(BLOCK)), row.get(BLOCK..)) else {
+                return false;
+            };
+            !is_clipped && before.iter().zip(after).all(|(before, after)| before.abs_diff(*after) <= SAME)
+        };
+        let repeated = self.pixels.chunks_exact(row).rev().take_while(is_repeated).count();
+        repeated as f32 >= self.height as f32 * TORN_SHARE
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! Within a view: overlapping boxes are one thing ([`OVERLAP_ONE`]); what overlaps a known thing is that thing
 //! ([`OVERLAP_SAME`]); a new thing is born at [`BIRTH`] and goes on at [`KEPT`]; it counts once it was found in three
-//! of five detections, and is gone when it was not found for `forget_after_s`. Its label is voted. What counts as
+//! of five detections, and is gone when it was not found for `forget_after_s` and [`GONE_AFTER`] detections. Its label is voted. What counts as
 //! visible is which labels there are, and of people how many; a difference is told once it stood for `stable_for_s`.
 //!
 //! Time in a view is the time it was looked at: a gap between two detections counts for at most a little more than
@@ -47,6 +47,10 @@ pub const MOST_PEOPLE: u32 = 3;
 /// A thing that was always found as something else in this many detections in a row, at [`BIRTH`] or over, was
 /// exchanged: its old votes no longer count. A real switch of the scene came through after 8 frames.
 pub const EXCHANGED: u32 = 8;
+/// A thing is gone only after so many detections in a row without it, however slowly they come: at two a second four
+/// misses are two seconds, and a small thing at the edge of being found misses four often. 240 jittered frames of four
+/// small things, at two a second: 3 changes without this bound.
+pub const GONE_AFTER: u32 = 8;
 /// While something that counts was not found this many times in a row, it may be leaving: nothing is told, so that
 /// what leaves and what comes are never told as seen together.
 const LEAVING: u32 = 2;
@@ -72,6 +76,13 @@ impl Default for SceneSettings {
     /// 1 s and 2 s as measured; two detections a second.
     fn default() -> Self {
         Self { stable_for_s: 1.0, forget_after_s: 2.0, frames_per_second: 2.0 }
+    }
+}
+
+impl SceneSettings {
+    /// Seconds in which a thing that left is surely gone.
+    fn longest_leave(&self) -> f64 {
+        f64::from(self.forget_after_s).max(f64::from(GONE_AFTER as f32 * MOST_GAP / self.frames_per_second))
     }
 }
 
@@ -130,7 +141,7 @@ impl Scene {
         view.match_tracks(&one_each(found));
         let forget = f64::from(settings.forget_after_s);
         let now = view.looked_for;
-        view.tracks.retain(|track| now - track.found_at < forget);
+        view.tracks.retain(|track| now - track.found_at < forget || (track.counts && track.missed < GONE_AFTER));
         view.tell(&settings)
     }
 
@@ -152,7 +163,7 @@ impl Scene {
     /// What is visible in that direction has been stored already: by a look on purpose, or before the process
     /// started. It is not told again; what goes from it is.
     pub fn is_known(&mut self, looked: Direction, stored: &[Detection]) {
-        let forget = f64::from(self.settings.forget_after_s);
+        let forget = self.settings.longest_leave();
         let view = self.view(looked);
         let mut known = signature(stored.iter().map(|detection| detection.label.as_str()));
         let here = view.signature();
@@ -252,7 +263,7 @@ impl View {
         let stood = now - since + 0.0005;
         let stable = f64::from(settings.stable_for_s);
         // Things that come and go for ever may hold a change back only so long.
-        let late = stable + f64::from(settings.forget_after_s);
+        let late = stable + settings.longest_leave();
         let moving = |track: &Track| !track.counts || track.missed >= LEAVING || track.in_exchange();
         if stood < stable || now < self.quiet_until || (stood < late && self.tracks.iter().any(moving)) {
             return None;

@@ -35,12 +35,12 @@ fn golden() -> Golden {
     serde_json::from_str(include_str!("../detecting/golden.json")).expect("the golden file")
 }
 
-fn library() -> Library {
+pub fn library() -> Library {
     let config = ModelsConfig { folder: weights::folder(), ..ModelsConfig::default() };
     Library::new(&config, Path::new("")).expect("a library")
 }
 
-fn detector() -> Option<DetectorModel> {
+pub fn detector() -> Option<DetectorModel> {
     library().detector().map_err(|error| println!("skipped: {error}")).ok()
 }
 
@@ -55,12 +55,12 @@ fn rten() -> Engine {
     Engine::start(Backend::Rten, &Places::default(), 1).expect("rten is always there")
 }
 
-fn engines() -> Vec<Engine> {
+pub fn engines() -> Vec<Engine> {
     std::iter::once(rten()).chain(onnx_runtime()).collect()
 }
 
 /// The folder of the photographs, or `None` after saying why.
-fn photos() -> Option<PathBuf> {
+pub fn photos() -> Option<PathBuf> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let home = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -93,7 +93,7 @@ fn bring(work: &Path) -> Result<(), String> {
     python(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(wheel).arg(work.join("unpacked")))
 }
 
-fn read(path: &Path) -> Rgb {
+pub fn read(path: &Path) -> Rgb {
     let picture = image::open(path).expect("a photograph").to_rgb8();
     Rgb { width: picture.width(), height: picture.height(), pixels: picture.into_raw() }
 }
@@ -238,7 +238,7 @@ fn processor_time_of_a_look() {
 }
 
 /// What this process has used, in milliseconds; Linux counts in hundredths of a second.
-fn processor_ms() -> f64 {
+pub fn processor_ms() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").expect("Linux");
     let after_name = stat.rsplit(')').next().unwrap_or_default();
     let fields: Vec<f64> =

@@ -24,7 +24,7 @@ impl House {
         let house = Self { folder: tempfile::tempdir().unwrap() };
         let models = weights::folder();
         let config = format!(
-            "[robot]\ntime_zone = \"UTC\"\n[remember]\nfolder = \"memory\"\nmin_free_mb = 1\n[models]\nfolder = {:?}\n",
+            "[robot]\ntime_zone = \"UTC\"\n[remember]\nfolder = \"memory\"\nmin_free_mb = 10\n[models]\nfolder = {:?}\n",
             models.display().to_string()
         );
         fs::write(house.config(), config).unwrap();

@@ -16,6 +16,7 @@ mod offline_brain;
 mod remembering;
 mod scripted_server;
 mod seeing_again;
+mod seeing;
 mod simulating;
 mod speaking;
 mod weights;

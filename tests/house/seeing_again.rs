@@ -23,7 +23,9 @@ use crate::{remembering, weights};
 #[derive(Deserialize)]
 struct Questions {
     day: Vec<Sight>,
+    looks: Vec<Sight>,
     found: Vec<Found>,
+    found_by_words: Vec<Found>,
     absent: Vec<String>,
     nothing_named: Vec<String>,
 }
@@ -33,6 +35,7 @@ struct Sight {
     at: Time,
     sees: Vec<String>,
     looked: Option<Direction>,
+    said: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -93,21 +96,26 @@ async fn what_was_there_is_found_what_was_not_is_not_and_what_names_nothing_reac
     let memory = Memory::open(settings, text.embedder, Timestamp::now()).unwrap().memory;
     let questions = include_str!("../questions/frames.toml");
     let questions: Questions = toml::from_str(questions).unwrap();
-    for sight in &questions.day {
+    for sight in questions.day.iter().chain(&questions.looks) {
         let sees: Vec<&str> = sight.sees.iter().map(String::as_str).collect();
-        memory.store_frame(frame(moment(sight.at), &sees, sight.looked.unwrap_or_default())).await.unwrap();
+        let seen = frame(moment(sight.at), &sees, sight.looked.unwrap_or_default());
+        memory.store_frame(seen.clone()).await.unwrap();
+        if let Some(said) = &sight.said {
+            memory.caption(seen.id(), said.clone()).await.unwrap();
+        }
     }
     let now = moment(Time::constant(20, 0, 0, 0));
     let (mut found, mut wrong, mut sampled) = (0, Vec::new(), 0);
-    for question in &questions.found {
+    for question in questions.found.iter().chain(&questions.found_by_words) {
         let recalled = memory.recall(asks(&question.asks, now)).await.unwrap();
         match labels(&recalled).first() {
             Some(shows) if shows.contains(&question.shows) => found += 1,
-            _ => println!("missed: {} → {:?}", question.asks, labels(&recalled)),
+            _ => println!("missed: {} → {recalled:.2?}", question.asks),
         }
     }
     for question in &questions.absent {
         let recalled = memory.recall(asks(question, now)).await.unwrap();
+        println!("absent: {question} → {recalled:.2?}");
         if !matches!(recalled, Recalled::Nothing { .. }) {
             wrong.push(format!("{question} → {:?}", labels(&recalled)));
         }
@@ -115,14 +123,15 @@ async fn what_was_there_is_found_what_was_not_is_not_and_what_names_nothing_reac
     for question in &questions.nothing_named {
         match memory.recall(asks(question, now)).await.unwrap() {
             Recalled::Seen { frames, how: HowSeen::Sampled { of } } => {
-                assert_eq!(of, questions.day.len());
+                assert_eq!(of, questions.day.len() + questions.looks.len());
                 assert!(frames.len() > 1 && frames.is_sorted_by_key(|seen| std::cmp::Reverse(seen.frame.seen_at)));
                 sampled += 1;
             }
             other => println!("not sampled: {question} → {other:?}"),
         }
     }
-    let (asked, absent, open) = (questions.found.len(), questions.absent.len(), questions.nothing_named.len());
+    let asked = questions.found.len() + questions.found_by_words.len();
+    let (absent, open) = (questions.absent.len(), questions.nothing_named.len());
     println!("found {found} of {asked}; {} of {absent} absent ones answered; sampled {sampled} of {open}", wrong.len());
     assert!(asked + absent + open >= 40);
     assert!(found * 100 >= asked * 95, "{found} of {asked}");
@@ -209,7 +218,9 @@ impl EmbedImage for ByColour {
 }
 
 fn coloured(second: i64, colour: [u8; 3]) -> Frame {
-    let picture = Rgb { width: 32, height: 32, pixels: colour.repeat(32 * 32) };
+    // Uneven, as every real picture is: a flat one counts as torn.
+    let uneven = |place: usize| colour.map(|value| value.saturating_sub((place * 7919 % 40) as u8));
+    let picture = Rgb { width: 64, height: 64, pixels: (0..64 * 64).flat_map(uneven).collect() };
     Frame { jpeg: picture.to_jpeg().unwrap(), ..frame(remembering::at(second), &["couch"], Direction::Ahead) }
 }
 
@@ -262,7 +273,7 @@ async fn a_samples_cost_does_not_grow_with_the_age_of_the_robot() {
     let folder = tempfile::tempdir().unwrap();
     let memory = remembering::open(folder.path());
     let mut took = HashMap::new();
-    for upto in [50_i64, 400] {
+    for upto in [25_i64, 200] {
         for second in memory.stats().await.unwrap().frames as i64..upto {
             let sees = ["cat", "cup", "dog", "chair"][second as usize % 4];
             memory.store_frame(frame(remembering::at(second * 60), &[sees], Direction::Ahead)).await.unwrap();
@@ -275,7 +286,7 @@ async fn a_samples_cost_does_not_grow_with_the_age_of_the_robot() {
         }
         took.insert(upto, best);
     }
-    println!("sampling: {:.1} ms at 50 frames, {:.1} ms at 400", took[&50], took[&400]);
+    println!("sampling: {:.1} ms at 25 frames, {:.1} ms at 200", took[&25], took[&200]);
     // Not a timed test of the machine: eight times the frames must not cost eight times as much.
-    assert!(took[&400] < took[&50] * 4.0 + 5.0, "{took:?}");
+    assert!(took[&200] < took[&25] * 4.0 + 5.0, "{took:?}");
 }

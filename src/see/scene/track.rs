@@ -91,6 +91,11 @@ impl Track {
         }
     }
 
+    #[cfg(test)]
+    pub fn is_bounded(&self) -> bool {
+        self.votes.len() <= MOST_LABELS && self.named < self.votes.len() && self.history < 1 << OF_THE_LAST
+    }
+
     fn remember(&mut self, found: u32) {
         self.history = ((self.history << 1) | found) & ((1 << OF_THE_LAST) - 1);
         self.counts |= self.history.count_ones() >= FOUND_IN;
