@@ -48,7 +48,9 @@ pub enum Request {
         when: Option<String>,
     },
     /// One frame's picture, by the identity that [`Response::MemoryShow`] gave.
-    FramePicture { id: Uuid },
+    FramePicture {
+        id: Uuid,
+    },
 }
 
 /// What it is told.
@@ -60,8 +62,12 @@ pub enum Response {
     },
     MemoryStats(Stats),
     MemorySearch(SearchAnswer),
-    MemoryShow { entries: Vec<Entry> },
-    FramePicture { jpeg: String },
+    MemoryShow {
+        entries: Vec<Entry>,
+    },
+    FramePicture {
+        jpeg: String,
+    },
     /// It could not; the sentence says why.
     CouldNot {
         why: String,
@@ -102,8 +108,19 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Happened {
-    Said { speaker: Option<String>, heard: String, answered: String },
-    Seen { id: Uuid, looked: Direction, sentence: String, labels: Vec<String>, names: Vec<String>, caption: Option<String> },
+    Said {
+        speaker: Option<String>,
+        heard: String,
+        answered: String,
+    },
+    Seen {
+        id: Uuid,
+        looked: Direction,
+        sentence: String,
+        labels: Vec<String>,
+        names: Vec<String>,
+        caption: Option<String>,
+    },
 }
 
 /// Answers requests: in the service behind the socket, and in a command that has the folder for itself.
@@ -211,7 +228,9 @@ impl Desk {
             Recalled::Sampled { memories, of } => {
                 SearchAnswer { memories: found(memories), by_time_alone: true, searched: Some(of), ..empty }
             }
-            Recalled::Seen { frames, .. } => SearchAnswer { memories: frames.into_iter().map(found_frame).collect(), ..empty },
+            Recalled::Seen { frames, .. } => {
+                SearchAnswer { memories: frames.into_iter().map(found_frame).collect(), ..empty }
+            }
             Recalled::Nothing { searched, best } => {
                 SearchAnswer { searched: Some(searched), best_below_gate: best, ..empty }
             }
@@ -220,12 +239,7 @@ impl Desk {
 }
 
 fn found_frame(seen: SeenFrame) -> FoundMemory {
-    FoundMemory {
-        text: seen.frame.words(),
-        speaker: None,
-        said_at: seen.frame.seen_at.as_second(),
-        score: seen.score,
-    }
+    FoundMemory { text: seen.frame.words(), speaker: None, said_at: seen.frame.seen_at.as_second(), score: seen.score }
 }
 
 /// Why the socket could not be used.

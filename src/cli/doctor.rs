@@ -87,6 +87,8 @@ async fn look(config: &Config) -> Vec<PartHealth> {
     let clock = clock.unwrap_or_else(|_| Clock::system());
     let mut found = vec![part("clock", time), part("robot", robot_line(config))];
     found.extend(hearing(config).await);
+    found.push(part("seeing", seeing_line(config).await));
+    found.push(part("pictures", pictures_line(config).await));
     found.push(part("memory", memory_line(config, &clock).await));
     found.push(part("voice", voice_line(config).await));
     found.push(part("laptop", laptop_line(config, &clock).await));
@@ -119,6 +121,23 @@ async fn hearing(config: &Config) -> Vec<PartHealth> {
         }
         Err(why) => vec![part("hearing", Err(why))],
     }
+}
+
+async fn seeing_line(config: &Config) -> Result<String, String> {
+    if !config.see.enabled {
+        return Ok("switched off in [see]".into());
+    }
+    let config = config.clone();
+    let loaded = tokio::task::spawn_blocking(move || parts::load_seeing(&config).map(|seeing| seeing.in_use));
+    loaded.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+}
+
+/// The robot goes on without it, so its absence is no failure.
+async fn pictures_line(config: &Config) -> Result<String, String> {
+    let config = config.clone();
+    let loaded = tokio::task::spawn_blocking(move || parts::load_pictures(&config).map(|(_, in_use)| in_use));
+    let loaded = loaded.await.map_err(|error| error.to_string())?;
+    Ok(loaded.unwrap_or_else(|error| format!("kept without vectors, and found by their sentences: {error}")))
 }
 
 async fn memory_line(config: &Config, clock: &Clock) -> Result<String, String> {

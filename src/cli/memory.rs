@@ -249,11 +249,14 @@ async fn reembed(setting: &Setting) -> Result<(), CliError> {
                 .unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()),
         );
         let settings = parts::memory_settings(&config, &text);
-        let carried = remember::store::reembed(&settings, text.embedder.as_ref(), None, |done, total| {
-            bar.set_length(total as u64);
-            bar.set_position(done as u64);
-        })
-        .map_err(CliError::could_not)?;
+        // Without a picture model the vectors that are there are kept.
+        let pictures = parts::load_pictures(&config).ok().map(|(pictures, _)| pictures);
+        let carried =
+            remember::store::reembed(&settings, text.embedder.as_ref(), pictures.as_deref(), |done, total| {
+                bar.set_length(total as u64);
+                bar.set_position(done as u64);
+            })
+            .map_err(CliError::could_not)?;
         bar.finish_and_clear();
         Ok((carried, model))
     })

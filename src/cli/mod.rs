@@ -2,6 +2,9 @@
 //!
 //! This is the only part of the project that prints. Exit codes: 0 done, 1 could not, 2 wrong use.
 
+// Printing is what it is for.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 mod calibrate;
 mod demo;
 mod doctor;

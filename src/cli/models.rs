@@ -17,6 +17,9 @@ pub enum ModelsCommand {
     Fetch {
         /// Names from `models list`; none: one usable model for each part.
         names: Vec<String>,
+        /// Also the model that tells pictures apart (1.5 GB).
+        #[arg(long, conflicts_with = "names")]
+        all: bool,
         #[command(flatten)]
         output: Output,
     },
@@ -29,7 +32,7 @@ pub async fn run(setting: &Setting, command: ModelsCommand) -> Result<ExitCode, 
     match command {
         ModelsCommand::List(output) => show(&library.list().map_err(CliError::could_not)?, output),
         ModelsCommand::Verify(output) => verify(library, output).await,
-        ModelsCommand::Fetch { names, output } => fetch(&library, names, output).await,
+        ModelsCommand::Fetch { names, all, output } => fetch(&library, names, all, output).await,
     }
 }
 
@@ -72,8 +75,12 @@ async fn verify(library: Library, output: Output) -> Result<ExitCode, CliError> 
     Ok(if damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn fetch(library: &Library, names: Vec<String>, output: Output) -> Result<ExitCode, CliError> {
-    let wanted = if names.is_empty() { Wanted::OnePerRole } else { Wanted::Named(names) };
+async fn fetch(library: &Library, names: Vec<String>, all: bool, output: Output) -> Result<ExitCode, CliError> {
+    let wanted = match (names.is_empty(), all) {
+        (true, false) => Wanted::OnePerRole,
+        (true, true) => Wanted::EveryRole,
+        (false, _) => Wanted::Named(names),
+    };
     let report = if output.json {
         library.fetch(&wanted, &mut Silent).await
     } else {

@@ -27,18 +27,19 @@ use crate::remember::{Memory, OpenError, Settings};
 use crate::robot::Robot;
 use crate::robot::day::{Day, DayError};
 use crate::robot::sim::Sim;
-use crate::see::Detect;
 use crate::see::detect::Yolox;
 use crate::see::eye::{Eye, EyeError, EyeSettings};
+use crate::see::image::{SiglipEmbedder, SiglipFacts, SiglipFiles};
 use crate::see::infer::{Engine, Places};
 use crate::see::sight::Sight;
+use crate::see::{Detect, EmbedImage};
 use crate::think::brain::{Brain, BrainError};
 use crate::think::brains::Brains;
 use crate::think::conversation::Conversation;
 use crate::think::hands::Hands;
 use crate::think::http::HttpBrain;
-use crate::think::routed::Routed;
 use crate::think::offline::{OfflineBrain, OfflineError};
+use crate::think::routed::Routed;
 use crate::think::window::Limits;
 use crate::think::words;
 
@@ -247,6 +248,22 @@ fn load_detector(config: &Config, library: &Library) -> Result<(Yolox, String), 
     Ok((detector, format!("{}; {}", model.in_use, engine.in_use())))
 }
 
+/// The picture model, which loads itself when it is first used.
+///
+/// # Errors
+/// [`PartError`] when it is not there, or not what it should be.
+pub fn load_pictures(config: &Config) -> Result<(Arc<dyn EmbedImage>, String), PartError> {
+    let model = library(config)?.image()?;
+    let files = SiglipFiles {
+        weights: model.weights,
+        tokenizer: model.tokenizer,
+        tokenizer_config: None,
+        preprocessor_config: model.preprocessor,
+    };
+    let pictures = SiglipEmbedder::new(files, SiglipFacts::default(), model.identity)?;
+    Ok((Arc::new(pictures), model.in_use))
+}
+
 /// The laptop's brain, where the config names one.
 ///
 /// # Errors
@@ -376,6 +393,9 @@ async fn open(
         Ok(opened) => {
             let state = opened.notes.first().cloned().unwrap_or_else(|| "open".into());
             health.set("memory", opened.notes.is_empty(), state);
+            if config.see.enabled {
+                tell_pictures_apart(config, &opened.memory, health).await;
+            }
             notes.extend(opened.notes);
             Ok(Ok(opened.memory))
         }
@@ -385,6 +405,21 @@ async fn open(
             notes.push(format!("The memory is not open: {error}"));
             Ok(Err(error.to_string()))
         }
+    }
+}
+
+/// Gives the memory its picture vectors, where their model is there.
+async fn tell_pictures_apart(config: &Config, memory: &Memory, health: &Health) {
+    let (wanted, memory) = (config.clone(), memory.clone());
+    let given = blocking(move || {
+        let (pictures, in_use) = load_pictures(&wanted)?;
+        memory.embed_pictures_with(pictures)?;
+        Ok(in_use)
+    });
+    match given.await {
+        Ok(in_use) => health.set("pictures", true, in_use),
+        // Frames are kept all the same, and found by their sentences.
+        Err(error) => health.set("pictures", true, format!("kept without vectors: {error}")),
     }
 }
 

@@ -78,7 +78,9 @@ impl Seeing {
         };
         let faults = report.faults.sum();
         let bad = match (&report.last_fault, faults) {
-            (Some(last), 1..) => format!("; {faults} of {} pictures were of no use, the last one: {last}", report.pictures),
+            (Some(last), 1..) => {
+                format!("; {faults} of {} pictures were of no use, the last one: {last}", report.pictures)
+            }
             _ => String::new(),
         };
         self.shared.health.set("seeing", true, format!("{how}; {} changes seen{bad}", report.changes));

@@ -26,9 +26,12 @@ const LOCK_LOOK: Duration = Duration::from_millis(200);
 /// What a fetch shall bring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// One usable model for every role (of those that the robot can go on without, where it can be had): the first choice if it can be had, the next one otherwise. A role that has a
-    /// usable model keeps it, because another text model would make the memory unsearchable until it is re-embedded.
+    /// One usable model for every role but pictures' vectors, whose model has 1.5 GB: the first choice if it can be had,
+    /// the next one otherwise. A role that has a usable model keeps it, because another text model would make the
+    /// memory unsearchable until it is embedded again.
     OnePerRole,
+    /// The same for every role.
+    EveryRole,
     /// These models, by their names in the manifest.
     Named(Vec<String>),
 }
@@ -135,11 +138,12 @@ impl Library {
     /// Groups of models of which one each is wanted, the preferred one first.
     fn plan(&self, wanted: &Wanted) -> Result<Vec<(Role, Vec<&Model>)>, ModelError> {
         match wanted {
-            Wanted::OnePerRole => {
+            Wanted::OnePerRole | Wanted::EveryRole => {
+                let wanted = |role: &Role| *role != Role::Image || *wanted == Wanted::EveryRole;
                 let of = |role: Role| (role, self.manifest.of(role).filter(|model| self.may_use(model)).collect());
                 // A manifest may have no model of a role that the robot can go on without.
                 let has_any = |(role, models): &(Role, Vec<&Model>)| role.without().is_none() || !models.is_empty();
-                Ok(Role::ALL.into_iter().map(of).filter(has_any).collect())
+                Ok(Role::ALL.into_iter().filter(wanted).map(of).filter(has_any).collect())
             }
             Wanted::Named(names) => {
                 let find =

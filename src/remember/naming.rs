@@ -88,7 +88,8 @@ pub fn named(question: &str) -> Vec<String> {
     }
     for (word, meant) in OTHER_WORDS {
         // "Glass" in "wine glass" and "phone" in "cell phone" are named already.
-        let part_of_a_label = labels.iter().any(|label| label.contains(' ') && label.split(' ').any(|part| part == *word));
+        let part_of_a_label =
+            labels.iter().any(|label| label.contains(' ') && label.split(' ').any(|part| part == *word));
         if text.contains(&format!(" {word} ")) && !part_of_a_label {
             labels.extend(meant.iter().map(|label| (*label).to_owned()));
         }

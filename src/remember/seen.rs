@@ -84,11 +84,8 @@ pub fn sample(mut picks: Vec<Pick>, near_duplicate: f32, limit: usize) -> Vec<Fr
     while chosen.len() < limit {
         let closest = |pick: &Pick| chosen.iter().map(|other| likeness(pick, other)).fold(f32::MIN, f32::max);
         // Of equals the newest, which comes first.
-        let farthest = picks
-            .iter()
-            .enumerate()
-            .map(|(place, pick)| (place, closest(pick)))
-            .min_by(|a, b| a.1.total_cmp(&b.1));
+        let farthest =
+            picks.iter().enumerate().map(|(place, pick)| (place, closest(pick))).min_by(|a, b| a.1.total_cmp(&b.1));
         match farthest {
             Some((place, likeness)) if likeness < near_duplicate => chosen.push(picks.remove(place)),
             _ => break,

@@ -129,13 +129,7 @@ impl Hands {
 
     /// The pictures of what was found: one for a thing, several for a day. Several looks at a thing are one line each,
     /// which the result's words hold already.
-    async fn pictures(
-        &self,
-        memory: &Memory,
-        frames: &[SeenFrame],
-        how: HowSeen,
-        now: Timestamp,
-    ) -> Option<Pictures> {
+    async fn pictures(&self, memory: &Memory, frames: &[SeenFrame], how: HowSeen, now: Timestamp) -> Option<Pictures> {
         let (kind, most) = match how {
             HowSeen::Sampled { .. } => (PictureKind::Day, MOST_PICTURES),
             HowSeen::Named | HowSeen::LastLook => (PictureKind::Memory, 1),

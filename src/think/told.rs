@@ -75,7 +75,9 @@ fn recalled_for_model(recalled: &Recalled, now: Timestamp, zone: &TimeZone) -> S
         Recalled::Seen { frames, how } if !frames.is_empty() => {
             let opening = match how {
                 HowSeen::Named => "You searched what you saw and found, best match first:",
-                HowSeen::Sampled { .. } => "Nothing in particular was asked for. From that time you remember, newest first:",
+                HowSeen::Sampled { .. } => {
+                    "Nothing in particular was asked for. From that time you remember, newest first:"
+                }
                 HowSeen::LastLook => "Your last look that way:",
             };
             let lines: Vec<String> =

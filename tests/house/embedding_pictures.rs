@@ -138,7 +138,7 @@ fn files(folder: &Path, weights: PathBuf) -> SiglipFiles {
     SiglipFiles {
         weights,
         tokenizer: folder.join("tokenizer.json"),
-        tokenizer_config: folder.join("tokenizer_config.json"),
+        tokenizer_config: Some(folder.join("tokenizer_config.json")),
         preprocessor_config: folder.join("preprocessor_config.json"),
     }
 }

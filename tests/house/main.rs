@@ -1,13 +1,16 @@
 //! Every integration test, in one binary: each further binary would link everything again.
 
+// A test fails by panicking, and says why it was skipped.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+
 mod acting;
 mod brain_http;
 mod configuring;
 mod conversing;
 mod demo_day;
 mod detecting;
-mod enduring;
 mod embedding_pictures;
+mod enduring;
 mod fetching;
 mod hearing;
 mod living;
@@ -15,8 +18,8 @@ mod local_server;
 mod offline_brain;
 mod remembering;
 mod scripted_server;
-mod seeing_again;
 mod seeing;
+mod seeing_again;
 mod simulating;
 mod speaking;
 mod weights;

@@ -230,7 +230,10 @@ async fn another_text_model_is_refused_with_the_command_and_the_command_carries_
         assert!(words.contains(needed), "{words}");
     }
     let mut told = Vec::new();
-    assert_eq!(reembed(&settings(folder.path()), other.as_ref(), None, |done, total| told.push((done, total))).unwrap(), 150);
+    assert_eq!(
+        reembed(&settings(folder.path()), other.as_ref(), None, |done, total| told.push((done, total))).unwrap(),
+        150
+    );
     assert_eq!(told.last(), Some(&(150, 150)));
     let opened = Memory::open(settings(folder.path()), other, at(LATE)).unwrap();
     assert!(opened.notes.is_empty());

@@ -88,11 +88,8 @@ async fn what_was_there_is_found_what_was_not_is_not_and_what_names_nothing_reac
     let text = tokio::task::spawn_blocking(move || parts::load_text(&config).map(|text| (config, text))).await.unwrap();
     let (config, text) = text.unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let settings = Settings {
-        folder: folder.path().to_owned(),
-        min_free_bytes: 0,
-        ..parts::memory_settings(&config, &text)
-    };
+    let settings =
+        Settings { folder: folder.path().to_owned(), min_free_bytes: 0, ..parts::memory_settings(&config, &text) };
     let memory = Memory::open(settings, text.embedder, Timestamp::now()).unwrap().memory;
     let questions = include_str!("../questions/frames.toml");
     let questions: Questions = toml::from_str(questions).unwrap();
@@ -143,11 +140,9 @@ async fn what_was_there_is_found_what_was_not_is_not_and_what_names_nothing_reac
 async fn what_was_on_the_left_is_the_last_look_that_way() {
     let folder = tempfile::tempdir().unwrap();
     let memory = remembering::open(folder.path());
-    for (second, sees, looked) in [
-        (100, "cup", Direction::Left),
-        (200, "cat", Direction::Left),
-        (300, "chair", Direction::Ahead),
-    ] {
+    for (second, sees, looked) in
+        [(100, "cup", Direction::Left), (200, "cat", Direction::Left), (300, "chair", Direction::Ahead)]
+    {
         memory.store_frame(frame(remembering::at(second), &[sees], looked)).await.unwrap();
     }
     let query = Query { direction: Some(Direction::Left), ..asks("What was on your left?", remembering::at(900)) };
@@ -253,12 +248,8 @@ async fn frames_kept_without_a_picture_model_get_their_vectors_later() {
     let carried =
         reembed(&remembering::settings(folder.path()), &StandIn::new(), Some(images.as_ref()), |_, _| {}).unwrap();
     assert_eq!(carried, 2);
-    let Opened { memory, notes } = Memory::open(
-        remembering::settings(folder.path()),
-        Arc::new(StandIn::new()),
-        remembering::at(9000),
-    )
-    .unwrap();
+    let Opened { memory, notes } =
+        Memory::open(remembering::settings(folder.path()), Arc::new(StandIn::new()), remembering::at(9000)).unwrap();
     assert!(notes.is_empty());
     let stats = memory.stats().await.unwrap();
     assert_eq!((stats.frames, stats.exchanges, stats.without_picture_vector), (1, 1, 0));

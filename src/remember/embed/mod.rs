@@ -47,13 +47,13 @@ pub struct Identity {
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
     /// The files do not make a working model: fetch or verify them.
-    #[error("the text model could not be loaded from {path}: {why}")]
+    #[error("the embedding model could not be loaded from {path}: {why}")]
     Load { path: String, why: String },
     /// The model failed on this text.
-    #[error("the text model failed: {why}")]
+    #[error("the embedding model failed: {why}")]
     Run { why: String },
     /// The text itself cannot have a vector; the caller should not have asked.
-    #[error("this text has no vector: {why}")]
+    #[error("this has no vector: {why}")]
     Refused { why: String },
 }
 

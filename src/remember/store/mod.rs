@@ -392,12 +392,8 @@ impl Inner {
             let first = self.engine.in_time::<Exchange>(&Scope::default(), order, 1)?;
             Ok(first.first().map(|exchange| exchange.said_at.as_second()))
         };
-        let newest: Vec<Uuid> = self
-            .engine
-            .in_time::<Frame>(&Scope::default(), Order::NewestFirst, 100)?
-            .iter()
-            .map(Frame::id)
-            .collect();
+        let newest: Vec<Uuid> =
+            self.engine.in_time::<Frame>(&Scope::default(), Order::NewestFirst, 100)?.iter().map(Frame::id).collect();
         let count = count(&self.engine)?;
         Ok(Stats {
             folder: self.settings.folder.clone(),

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::engine::{Engine, EngineError, Point};
 use super::payload::Stored;
-use super::{Settings, claim, clear_sibling, count, create, folder, load, one_vector, picture_vector, remove};
 use super::{MemoryError, OpenError};
+use super::{Settings, claim, clear_sibling, count, create, folder, load, one_vector, picture_vector, remove};
 use crate::remember::embed::EmbedText;
 use crate::remember::{Exchange, Frame};
 use crate::see::EmbedImage;
@@ -40,7 +40,8 @@ pub fn reembed(
         new: &new,
         embedder,
         images,
-        keeps_images: images.is_none_or(|images| stored_images.as_ref().is_none_or(|stored| stored == images.identity())),
+        keeps_images: images
+            .is_none_or(|images| stored_images.as_ref().is_none_or(|stored| stored == images.identity())),
     };
     let mut done = 0;
     let mut step = |more: usize| {

@@ -46,9 +46,10 @@ impl Inner {
             found => return Ok(found),
         };
         match second(self, query)? {
-            Recalled::Nothing { searched: more, best: other } => {
-                Ok(Recalled::Nothing { searched: searched + more, best: best.into_iter().chain(other).reduce(f32::max) })
-            }
+            Recalled::Nothing { searched: more, best: other } => Ok(Recalled::Nothing {
+                searched: searched + more,
+                best: best.into_iter().chain(other).reduce(f32::max),
+            }),
             found => Ok(found),
         }
     }
@@ -104,8 +105,7 @@ impl Inner {
         let limit = self.settings.limit;
         let blank = cosine(&question, self.blank()?);
         let nearest = self.engine.nearest::<Frame>(question, Space::Text, &scope, limit.max(1) * CANDIDATES)?;
-        let candidates: Vec<Candidate> =
-            nearest.into_iter().map(|(frame, score)| Candidate { frame, score }).collect();
+        let candidates: Vec<Candidate> = nearest.into_iter().map(|(frame, score)| Candidate { frame, score }).collect();
         let best = candidates.first().map(|candidate| candidate.score);
         let found = seen::decide(candidates, &named, self.settings.frame_gate, blank, limit);
         if found.is_empty() {

@@ -43,8 +43,8 @@ pub struct SiglipFiles {
     pub weights: PathBuf,
     /// `tokenizer.json`.
     pub tokenizer: PathBuf,
-    /// `tokenizer_config.json`: special tokens and the side of the padding.
-    pub tokenizer_config: PathBuf,
+    /// `tokenizer_config.json`: special tokens and the side of the padding; without it, Gemma's.
+    pub tokenizer_config: Option<PathBuf>,
     /// `preprocessor_config.json`: must ask for the preprocessing that is done here.
     pub preprocessor_config: PathBuf,
 }
@@ -93,7 +93,7 @@ impl SiglipEmbedder {
         }
         pixels::check_settings(&files.preprocessor_config)
             .map_err(|why| load_error(&files.preprocessor_config, why))?;
-        for path in [&files.tokenizer, &files.tokenizer_config] {
+        for path in std::iter::once(&files.tokenizer).chain(&files.tokenizer_config) {
             std::fs::metadata(path).map_err(|error| load_error(path, error.to_string()))?;
         }
         let checkpoint = Checkpoint::open(&files.weights)

@@ -19,7 +19,7 @@ pub(super) struct TextFiles {
     /// For error sentences; the file itself is open already.
     pub weights: PathBuf,
     pub tokenizer: PathBuf,
-    pub tokenizer_config: PathBuf,
+    pub tokenizer_config: Option<PathBuf>,
 }
 
 struct Loaded {
@@ -149,7 +149,7 @@ impl TextSide {
     }
 
     fn load(&self) -> Result<Loaded, EmbedError> {
-        let words = Words::load(&self.files.tokenizer, &self.files.tokenizer_config)?;
+        let words = Words::load(&self.files.tokenizer, self.files.tokenizer_config.as_deref())?;
         let rows = self.checkpoint.rows(TOKEN_TABLE, WIDTH).map_err(|why| load_error(&self.files.weights, why))?;
         if words.known() > rows {
             let why = format!("it knows {} pieces, the model {rows}; they do not belong together", words.known());

@@ -3,7 +3,8 @@
 //! SigLIP 2 was trained on text in small letters, cut or padded to 64 tokens, with the padding attended to like
 //! everything else. Each of these left out makes vectors that look right and find less, so none of them is an option.
 //! Which special tokens stand around the words, and on which side the padding goes, the checkpoint's own
-//! `tokenizer_config.json` says.
+//! `tokenizer_config.json` says; without that file `tokenizer.json` decides the first, and the padding is Gemma's, on
+//! the right (as the model was trained; not checked against the published file).
 
 use std::path::Path;
 
@@ -41,6 +42,9 @@ enum Side {
     Right,
 }
 
+/// Gemma's padding token.
+const PADDING: &str = "<pad>";
+
 /// What of `tokenizer_config.json` decides the numbers.
 #[derive(Deserialize)]
 struct Settings {
@@ -51,6 +55,19 @@ struct Settings {
     pad_token: Option<Name>,
     #[serde(default)]
     padding_side: Side,
+}
+
+impl Settings {
+    fn of_gemma() -> Self {
+        Self {
+            add_bos_token: None,
+            add_eos_token: None,
+            bos_token: None,
+            eos_token: None,
+            pad_token: Some(Name::Plain(PADDING.to_owned())),
+            padding_side: Side::Right,
+        }
+    }
 }
 
 /// Who puts the special tokens around the words.
@@ -72,12 +89,16 @@ pub(super) struct Words {
 impl Words {
     /// # Errors
     /// [`EmbedError::Load`] when a file is missing or broken, or the two do not belong together.
-    pub fn load(tokenizer_path: &Path, settings_path: &Path) -> Result<Self, EmbedError> {
+    pub fn load(tokenizer_path: &Path, settings_path: Option<&Path>) -> Result<Self, EmbedError> {
         let wrong = |path: &Path, why: String| EmbedError::Load { path: path.display().to_string(), why };
-        let settings: Settings = std::fs::read_to_string(settings_path)
-            .map_err(|error| error.to_string())
-            .and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()))
-            .map_err(|why| wrong(settings_path, why))?;
+        let settings = match settings_path {
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|error| error.to_string())
+                .and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()))
+                .map_err(|why| wrong(path, why))?,
+            None => Settings::of_gemma(),
+        };
+        let settings_path = settings_path.unwrap_or(tokenizer_path);
         let mut tokenizer =
             Tokenizer::from_file(tokenizer_path).map_err(|error| wrong(tokenizer_path, error.to_string()))?;
         let number = |name: Option<&Name>, what: &str| {

@@ -108,6 +108,18 @@ fn a_label_that_flickers_keeps_its_name() {
 }
 
 #[test]
+fn a_small_thing_that_is_missed_for_three_seconds_does_not_come_and_go() {
+    let mut fed = Fed::new();
+    let mut changes = 0;
+    for index in 0..240 {
+        let found = [thing("cat", 0.9, 0.7), thing("cup", 0.55, 0.1)];
+        let count = if index % 8 < 2 || index < 8 { 2 } else { 1 };
+        changes += u32::from(fed.see(Ahead, &found[..count]).is_some());
+    }
+    assert_eq!(changes, 1);
+}
+
+#[test]
 fn two_boxes_on_one_thing_are_one_thing() {
     let mut fed = Fed::new();
     let changes = fed.seconds(5, &[thing("couch", 0.8, 0.3), thing("chair", 0.7, 0.31)]);

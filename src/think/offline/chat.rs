@@ -74,7 +74,16 @@ impl Sentences {
         let begins = |phrases: &[&str]| phrases.iter().any(|phrase| joined.starts_with(&format!(" {phrase} ")));
         let greets = begins(&["hello", "hi", "hey", "good morning", "good evening", "good afternoon", "good day"]);
         let only_greets = all.len() <= 4
-            || says(&["nice to see", "good to see", "i am back", "im back", "i am home", "im home", "its me", "it is me"]);
+            || says(&[
+                "nice to see",
+                "good to see",
+                "i am back",
+                "im back",
+                "i am home",
+                "im home",
+                "its me",
+                "it is me",
+            ]);
         let kind = if says(&["good night", "sleep well"]) {
             &self.good_night
         } else if greets && only_greets && !says(&["how are you"]) {

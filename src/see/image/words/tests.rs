@@ -15,7 +15,7 @@ fn words(change: impl Fn(&mut serde_json::Map<String, serde_json::Value>)) -> Re
     change(&mut settings);
     let path = folder.path().join("tokenizer_config.json");
     fs::write(&path, serde_json::to_vec(&settings).unwrap()).unwrap();
-    Words::load(&fixtures().join("tokenizer.json"), &path)
+    Words::load(&fixtures().join("tokenizer.json"), Some(&path))
 }
 
 const PAD: u32 = 0;
