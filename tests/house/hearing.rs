@@ -63,7 +63,7 @@ fn whisper_file() -> Option<PathBuf> {
 fn whisper() -> Option<Whisper> {
     let path = whisper_file()?;
     let english_only = path.to_string_lossy().contains(".en");
-    Some(Whisper::start(&path, english_only, &ListenConfig::default(), 2).unwrap())
+    Some(Whisper::start(&path, english_only, &ListenConfig::default(), 1).unwrap())
 }
 
 fn ear() -> Option<Ear> {

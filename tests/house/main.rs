@@ -5,6 +5,7 @@
 
 mod acting;
 mod brain_http;
+mod calibrating;
 mod configuring;
 mod conversing;
 mod demo_day;

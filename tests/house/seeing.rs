@@ -109,7 +109,7 @@ impl Camera {
                 let dice = self.random().to_le_bytes();
                 for (value, dice) in values.iter().zip(dice) {
                     let noise = i32::from(dice & 7) + i32::from(dice >> 4 & 7) - 7;
-                    pixels.push(((i32::from(*value) * gain >> 8) + noise).clamp(0, 255) as u8);
+                    pixels.push((((i32::from(*value) * gain) >> 8) + noise).clamp(0, 255) as u8);
                 }
             }
         }

@@ -124,9 +124,12 @@ pub enum Order {
     NewestFirst,
 }
 
-/// A page of the shard: memories, each with its picture's vector where it has one.
+/// A memory with its picture's vector, where it has one.
+pub type Whole<S> = (S, Option<Vec<f32>>);
+
+/// A page of the shard.
 pub struct Page<S> {
-    pub memories: Vec<(S, Option<Vec<f32>>)>,
+    pub memories: Vec<Whole<S>>,
     /// Where the next page begins.
     pub next: Option<PointId>,
 }
@@ -279,7 +282,7 @@ impl Engine {
     }
 
     /// A memory by its identity, whole, with its picture's vector.
-    pub fn get<S: Stored>(&self, id: Uuid) -> Result<Option<(S, Option<Vec<f32>>)>, EngineError> {
+    pub fn get<S: Stored>(&self, id: Uuid) -> Result<Option<Whole<S>>, EngineError> {
         guarded(|| {
             let request = RetrieveRequestBuilder::new(vec![PointId::Uuid(id)])
                 .with_payload(WithPayloadInterface::Bool(true))
