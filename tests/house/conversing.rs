@@ -31,7 +31,7 @@ use tokio::sync::{mpsc, watch};
 use crate::remembering;
 
 /// What a scripted brain does next.
-enum Act {
+pub enum Act {
     Say(&'static str),
     Call(Tool),
     Fail(BrainError),
@@ -39,7 +39,7 @@ enum Act {
 }
 
 /// A stand-in for a language model: does what its script says and keeps what it was asked.
-struct Scripted {
+pub struct Scripted {
     name: &'static str,
     acts: Mutex<VecDeque<Act>>,
     asked: Mutex<Vec<Request>>,
@@ -47,7 +47,7 @@ struct Scripted {
 }
 
 impl Scripted {
-    fn new(name: &'static str, acts: impl IntoIterator<Item = Act>) -> Arc<Self> {
+    pub fn new(name: &'static str, acts: impl IntoIterator<Item = Act>) -> Arc<Self> {
         Arc::new(Self {
             name,
             acts: Mutex::new(acts.into_iter().collect()),
@@ -56,7 +56,7 @@ impl Scripted {
         })
     }
 
-    fn asked(&self) -> Vec<Request> {
+    pub fn asked(&self) -> Vec<Request> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -112,7 +112,7 @@ fn search(query: &str) -> Act {
 
 /// A voice that says everything, or stops after some sentences.
 #[derive(Default)]
-struct Voice {
+pub struct Voice {
     handed: Vec<String>,
     interrupted_after: Option<usize>,
 }

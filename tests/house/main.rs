@@ -16,6 +16,7 @@ mod fetching;
 mod hearing;
 mod living;
 mod local_server;
+mod looking;
 mod offline_brain;
 mod remembering;
 mod scripted_server;
