@@ -1,7 +1,7 @@
 # Two commands are enough: `make demo` and `make test`. Each installs what it needs, shows its progress, and can be
 # run again. Root is asked for system packages only.
 
-BIN := target/debug/reachy-remembers
+BIN := $(or $(CARGO_TARGET_DIR),target)/debug/reachy-remembers
 PACKAGES := cmake g++ make pkg-config espeak-ng python3 python3-pip
 # On Debian the commands that these packages bring.
 PROGRAMS := cmake g++ espeak-ng python3

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::health::{Health, PartHealth};
-use crate::remember::{Memory, Query, Recalled, SeenFrame, Stats, TimeRange};
+use crate::remember::{Exchange, Memory, Query, Recalled, SeenFrame, Stats, TimeRange, journal};
 use crate::robot::Direction;
 use crate::think::tools::About;
 use crate::think::when::{self, When};
@@ -95,6 +95,8 @@ pub struct FoundMemory {
     /// Unix seconds.
     pub said_at: i64,
     pub score: Option<f32>,
+    /// Still in the conversation, not in the memory yet.
+    pub just_said: bool,
 }
 
 /// One memory in the order of time.
@@ -127,6 +129,8 @@ pub enum Happened {
 #[derive(Clone)]
 pub struct Desk {
     pub memory: Result<Memory, String>,
+    /// The memory's folder, whose journal holds what is still in the window.
+    pub folder: PathBuf,
     pub clock: Clock,
     pub health: Arc<Health>,
 }
@@ -163,6 +167,11 @@ impl Desk {
         }
     }
 
+    /// What is still in the conversation's window, or was when its process ended.
+    fn just_said(&self) -> Vec<Exchange> {
+        journal::peek(&self.folder)
+    }
+
     /// A person's words for a time as a range.
     fn range(&self, words: &str) -> Result<TimeRange, String> {
         match when::resolve(words, &self.clock.now_here()) {
@@ -175,7 +184,11 @@ impl Desk {
 
     async fn show(&self, memory: &Memory, when: Option<&str>) -> Result<Vec<Entry>, String> {
         let when = when.map(|words| self.range(words)).transpose()?;
-        let said = memory.exchanges(when).await.map_err(|error| error.to_string())?;
+        let mut said = memory.exchanges(when).await.map_err(|error| error.to_string())?;
+        let stored: Vec<Uuid> = said.iter().map(Exchange::id).collect();
+        said.extend(self.just_said().into_iter().filter(|exchange| {
+            !stored.contains(&exchange.id()) && when.is_none_or(|range| range.contains(exchange.said_at))
+        }));
         let seen = memory.frames(when).await.map_err(|error| error.to_string())?;
         let said = said.into_iter().map(|exchange| Entry {
             at: exchange.said_at.as_second(),
@@ -206,7 +219,7 @@ impl Desk {
                 _ => None,
             },
         };
-        let (about, direction, just_said) = (About::Any, None, Vec::new());
+        let (about, direction, just_said) = (About::Any, None, self.just_said());
         let query = Query { text: question, about, when, direction, just_said, now: now.timestamp() };
         let recalled = memory.recall(query).await.map_err(|error| error.to_string())?;
         let gate = memory.exchange_gate();
@@ -218,6 +231,7 @@ impl Desk {
                     speaker: memory.exchange.speaker,
                     said_at: memory.exchange.said_at.as_second(),
                     score: memory.score,
+                    just_said: memory.just_said,
                 })
                 .collect()
         };
@@ -239,7 +253,13 @@ impl Desk {
 }
 
 fn found_frame(seen: SeenFrame) -> FoundMemory {
-    FoundMemory { text: seen.frame.words(), speaker: None, said_at: seen.frame.seen_at.as_second(), score: seen.score }
+    FoundMemory {
+        text: seen.frame.words(),
+        speaker: None,
+        said_at: seen.frame.seen_at.as_second(),
+        score: seen.score,
+        just_said: false,
+    }
 }
 
 /// Why the socket could not be used.

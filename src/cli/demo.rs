@@ -83,7 +83,7 @@ fn introduce(config: &Config, day: &Day) -> Result<(), CliError> {
     println!(
         "The robot is simulated: recordings play its microphone, what it says goes through its voice into no speaker,"
     );
-    println!("and annotations stand in for its camera. Hearing, thinking and remembering are real.");
+    println!("and annotations stand in for its camera where the script has no picture. The rest is real.");
     for line in in_use {
         println!("  {}", line.map_err(CliError::could_not)?);
     }

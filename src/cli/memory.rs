@@ -16,7 +16,7 @@ use crate::control::{self, Desk, Entry, FoundMemory, Happened, Request, Response
 use crate::daemon::parts;
 use crate::health::Health;
 use crate::remember::exchange::{ROBOT, UNNAMED};
-use crate::remember::{self, Stats};
+use crate::remember::{self, Memory, Stats};
 use crate::think::told;
 
 #[derive(Debug, Subcommand)]
@@ -49,7 +49,7 @@ pub enum MemoryCommand {
         #[arg(long, value_name = "WORDS")]
         day: Option<String>,
     },
-    /// Carries the memory over to the text model that is in use now (the service must be stopped).
+    /// Carries the memory over to the text and picture models that are in use now (the service must be stopped).
     Reembed,
 }
 
@@ -126,6 +126,12 @@ fn print_entries(entries: &[Entry], clock: &Clock) {
             }
         }
     }
+    if entries.len() >= Memory::MOST_FRAMES {
+        println!(
+            "{}",
+            style(format!("These are the newest {} of each kind; name a day for others.", Memory::MOST_FRAMES)).dim()
+        );
+    }
     if entries.is_empty() {
         println!("Nothing was said or seen then.");
     }
@@ -174,7 +180,12 @@ impl Asked {
         for note in &opened.notes {
             eprintln!("{} {note}", style("note:").yellow().for_stderr());
         }
-        Ok(Self::Own(Desk { memory: Ok(opened.memory), clock, health: Arc::new(Health::default()) }))
+        Ok(Self::Own(Desk {
+            memory: Ok(opened.memory),
+            folder: folder.clone(),
+            clock,
+            health: Arc::new(Health::default()),
+        }))
     }
 
     async fn ask(&self, request: Request) -> Result<Response, CliError> {
@@ -230,9 +241,12 @@ fn print_answer(answer: &SearchAnswer, clock: &Clock) {
         println!("The question names nothing to look for; these are from its time:");
     }
     let mut table = table(&["score", "when", "what was said"]);
-    for FoundMemory { text, said_at, score, .. } in &answer.memories {
-        let when = Timestamp::from_second(*said_at)
-            .map_or_else(|_| "?".into(), |at| told::told(at, clock.now(), clock.zone()));
+    for FoundMemory { text, said_at, score, just_said, .. } in &answer.memories {
+        let when = match Timestamp::from_second(*said_at) {
+            _ if *just_said => "just said".into(),
+            Ok(at) => told::told(at, clock.now(), clock.zone()),
+            Err(_) => "?".into(),
+        };
         table.add_row([score.map_or_else(|| "–".into(), |score| format!("{score:.2}")), when, text.clone()]);
     }
     println!("{table}");

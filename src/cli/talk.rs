@@ -35,7 +35,7 @@ pub async fn run(setting: &Setting) -> Result<ExitCode, CliError> {
     let clock = parts::clock(config).map_err(CliError::could_not)?;
     let (_end, ending) = watch::channel(false);
     let health = Health::default();
-    let Mind { mut conversation, memory, left, notes, .. } =
+    let Mind { mut conversation, memory, folder: _folder, left, notes, .. } =
         parts::mind(config, Arc::clone(&robot), clock.clone(), &health, ending).await.map_err(CliError::could_not)?;
     for note in notes {
         println!("{} {note}", style("note:").yellow());

@@ -151,7 +151,7 @@ fn with_memories(mut lines: Vec<String>, memories: &[Remembered], now: Timestamp
 }
 
 fn not_stored(moved: &Moved) -> Vec<String> {
-    moved.kept_because.iter().map(|why| trouble(&format!("not stored, kept in the journal: {why}"))).collect()
+    moved.kept_because.iter().map(|why| trouble(&format!("not stored, kept for the next try: {why}"))).collect()
 }
 
 fn spoken(who: &str, colour: &Style, words: &str, at: &str, how: &str) -> String {

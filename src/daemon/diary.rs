@@ -101,7 +101,7 @@ fn log_step(words: bool, step: &Step) {
 
 fn not_stored(moved: &Moved) {
     if let Some(why) = &moved.kept_because {
-        tracing::error!("exchanges could not be stored and are kept in the conversation's journal: {why}");
+        tracing::error!("exchanges could not be stored and are kept for the next try: {why}");
     }
 }
 

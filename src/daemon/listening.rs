@@ -33,6 +33,8 @@ pub struct Shared {
     pub speaking: Arc<AtomicBool>,
     /// Whether the process is ending.
     pub ending: Arc<AtomicBool>,
+    /// Whether the microphone was given up.
+    pub deaf: Arc<AtomicBool>,
 }
 
 /// Reads the microphone until it ends, fails for good, or the process ends.
@@ -56,13 +58,17 @@ pub fn listen(shared: &Shared, mut ear: Ear, utterances: &mpsc::Sender<Utterance
                 failures += 1;
                 shared.health.set("microphone", false, error.to_string());
                 if failures >= FAILURES {
+                    shared.deaf.store(true, Ordering::Release);
                     return;
                 }
                 std::thread::sleep(AFTER_A_FAILURE);
                 continue;
             }
         };
-        failures = 0;
+        if failures > 0 {
+            failures = 0;
+            shared.health.set("microphone", true, "listening again");
+        }
         match heard {
             Ok(heard) => hand_on(shared, heard, utterances),
             Err(error) => (shared.diary)(&Event::Trouble { what: error.to_string() }),

@@ -39,7 +39,7 @@ use crate::remember::Memory;
 use crate::robot::{Attention, Direction, Robot};
 use crate::see::sight::Sight;
 use crate::think::conversation::{Conversation, Said};
-use crate::think::turn::Speak;
+use crate::think::turn::{Speak, Step};
 pub use diary::{Diary, Event};
 use parts::{Hearing, Mind, PartError};
 use seeing::Seeing;
@@ -65,17 +65,17 @@ pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: D
     let health = Arc::new(Health::default());
     health.set("robot", true, robot.describe());
     let (end, ending) = watch::channel(false);
-    let Mind { mut conversation, memory, sight, head_turned, left, notes } =
+    let Mind { mut conversation, memory, folder: _folder, sight, head_turned, left, notes } =
         parts::mind(config, Arc::clone(&robot), clock.clone(), &health, ending.clone()).await?;
     for what in notes {
         diary(&Event::Note { what });
     }
     diary(&Event::TakenUp(conversation.take_up(left).await));
 
-    let desk = Desk { memory: memory.clone(), clock: clock.clone(), health: Arc::clone(&health) };
-    if memory.is_ok() {
-        open_socket(config, desk, &diary);
-    }
+    let folder = config.remember.folder.clone();
+    let desk = Desk { memory: memory.clone(), folder, clock: clock.clone(), health: Arc::clone(&health) };
+    // The folder is ours even where its shard could not be opened.
+    open_socket(config, desk, &diary);
     if let Ok(memory) = memory.clone() {
         keep_flushed(memory, config.remember.flush_every_s, Arc::clone(&diary));
     }
@@ -87,6 +87,7 @@ pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: D
         diary: Arc::clone(&diary),
         speaking: Arc::default(),
         ending: Arc::default(),
+        deaf: Arc::default(),
     };
     if let Ok(sight) = sight {
         if let Ok(memory) = &memory {
@@ -137,10 +138,14 @@ impl Talk<'_> {
             let utterance = tokio::select! {
                 biased;
                 _ = ending.wait_for(|ending| *ending) => return,
-                utterance = utterances.recv() => match utterance {
-                    Some(utterance) => utterance,
-                    None => return,
-                },
+                utterance = utterances.recv() => utterance,
+            };
+            let Some(utterance) = utterance else {
+                if self.shared.deaf.load(Ordering::Acquire) {
+                    // Deaf, and still there: it sees, and commands reach the memory.
+                    let _ = ending.wait_for(|ending| *ending).await;
+                }
+                return;
             };
             self.hear(utterance, &whisper).await;
             self.shared.robot.attend(Attention::Idle);
@@ -158,16 +163,24 @@ impl Talk<'_> {
                 return diary(&Event::Trouble { what: error.to_string() });
             }
         };
+        self.shared.health.set("hearing", true, "understands what is said");
         diary(&Event::Heard { heard: heard.clone(), seconds });
         self.shared.robot.attend(Attention::Thinking);
         self.turn += 1;
         let began = Instant::now();
         let mut voice = TurnVoice { shared: self.shared, mouth: self.mouth, turn: self.turn };
         let said = Said { text: heard.text, speaker: None, at: heard.started_at };
-        let witness = |step| diary(&Event::Step(step));
+        let health = Arc::clone(&self.shared.health);
+        let witness = |step| {
+            if let Step::Asked { brain } = &step {
+                health.set("brain", true, format!("{brain} was asked last"));
+            }
+            diary(&Event::Step(step));
+        };
         let report = self.conversation.turn(said, &mut voice, &witness).await;
-        if let Some(why) = &report.mute {
-            self.shared.health.set("voice", false, why.clone());
+        match &report.mute {
+            Some(why) => self.shared.health.set("voice", false, why.clone()),
+            None => self.shared.health.set("voice", true, "speaks"),
         }
         diary(&Event::TurnEnded { report, took: began.elapsed(), at: self.shared.clock.now() });
     }

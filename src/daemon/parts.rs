@@ -22,7 +22,7 @@ use crate::models::{Library, ModelError, Pooling as ModelPooling, SpeechModel, T
 use crate::remember::embed::bert::{BertEmbedder, BertFiles, Pooling};
 use crate::remember::embed::{EmbedError, EmbedText};
 use crate::remember::journal::{Journal, JournalError, Left};
-use crate::remember::store::Opened;
+use crate::remember::store::{FolderError, Lock, Opened, hold_folder};
 use crate::remember::{Memory, OpenError, Settings};
 use crate::robot::Robot;
 use crate::robot::day::{Day, DayError};
@@ -287,6 +287,8 @@ pub fn laptop(config: &Config, zone: TimeZone) -> Result<Option<HttpBrain>, Part
 pub struct Mind {
     pub conversation: Conversation,
     pub memory: Result<Memory, String>,
+    /// The lock on the memory's folder, where no memory holds it.
+    pub folder: Option<Lock>,
     /// The eye, or why there is none.
     pub sight: Result<Sight, String>,
     /// True while the head is turned for a look.
@@ -340,13 +342,12 @@ pub async fn mind(
         Arc::new(Routed::new(laptop, own.clone())) as Arc<dyn Brain>
     });
     let brains = Brains::new(laptop, own, Duration::from_secs(u64::from(config.think.retry_after_s)));
-    let (journal, left) = match &memory {
-        Ok(_) => {
-            let (journal, left) = Journal::open(&config.remember.folder)?;
-            (Some(journal), left)
-        }
-        Err(_) => (None, Left::default()),
+    // Where the shard could not be opened, the journal keeps what is said until it can be.
+    let folder = match &memory {
+        Ok(_) => None,
+        Err(_) => Some(hold_folder(&config.remember.folder).map_err(OpenError::Folder)?),
     };
+    let (journal, left) = Journal::open(&config.remember.folder)?;
     if let Some(path) = &left.unreadable {
         notes.push(format!(
             "Some lines of the last conversation could not be read; they are kept in {}.",
@@ -365,8 +366,8 @@ pub async fn mind(
         clock,
     };
     let limits = Limits { tokens: config.think.window_tokens, exchanges: config.think.window_exchanges as usize };
-    let conversation = Conversation::new(hands, brains, words::SYSTEM.to_owned(), limits, journal, ending);
-    Ok(Mind { conversation, memory, sight, head_turned, left, notes })
+    let conversation = Conversation::new(hands, brains, words::SYSTEM.to_owned(), limits, Some(journal), ending);
+    Ok(Mind { conversation, memory, folder, sight, head_turned, left, notes })
 }
 
 async fn sight(config: &Config, health: &Health) -> Result<Result<Sight, String>, PartError> {
@@ -399,7 +400,9 @@ async fn open(
             notes.extend(opened.notes);
             Ok(Ok(opened.memory))
         }
-        Err(error @ PartError::Memory(OpenError::Folder(_))) => Err(error),
+        Err(
+            error @ PartError::Memory(OpenError::Folder(FolderError::Owned { .. } | FolderError::NotWritable { .. })),
+        ) => Err(error),
         Err(error) => {
             health.set("memory", false, error.to_string());
             notes.push(format!("The memory is not open: {error}"));

@@ -67,8 +67,11 @@ impl Journal {
         let write = |file: &mut File| -> io::Result<()> {
             let mut line = serde_json::to_vec(exchange)?;
             line.push(b'\n');
-            file.write_all(&line)?;
-            file.sync_data()
+            let before = file.metadata()?.len();
+            file.write_all(&line).and_then(|()| file.sync_data()).inspect_err(|_| {
+                // A half-written line would swallow the next one. Where even this fails, the next start sets it aside.
+                let _ = file.set_len(before);
+            })
         };
         write(&mut self.file).map_err(|source| JournalError { path: self.path.clone(), source })
     }
@@ -78,22 +81,29 @@ impl Journal {
     /// # Errors
     /// [`JournalError`]; the old journal is then still there, which stores nothing twice.
     pub fn replace<'a>(&mut self, exchanges: impl IntoIterator<Item = &'a Exchange>) -> Result<(), JournalError> {
-        let fail = |source| JournalError { path: self.path.clone(), source };
+        let path = self.path.clone();
+        let fail = |source| JournalError { path, source };
         let folder = self.path.parent().unwrap_or(Path::new(".")).to_owned();
-        let write = || -> io::Result<File> {
+        let write = || -> io::Result<()> {
             let mut file = tempfile::NamedTempFile::new_in(&folder)?;
             for exchange in exchanges {
                 serde_json::to_writer(&mut file, exchange)?;
                 file.write_all(b"\n")?;
             }
             file.as_file().sync_all()?;
-            file.persist(&self.path).map_err(|error| error.error)?;
-            File::open(&folder)?.sync_all()?;
-            open_for_append(&self.path)
+            // From here on the old file is gone, so the new one must be the one that is written to.
+            self.file = file.persist(&self.path).map_err(|error| error.error)?;
+            File::open(&folder)?.sync_all()
         };
-        self.file = write().map_err(fail)?;
-        Ok(())
+        write().map_err(fail)
     }
+}
+
+/// What the journal of a running process holds, for a command that only looks. Lines that cannot be read are left out.
+#[must_use]
+pub fn peek(folder: &Path) -> Vec<Exchange> {
+    let bytes = fs::read(folder.join(FILE)).unwrap_or_default();
+    bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
 fn open_for_append(path: &Path) -> io::Result<File> {

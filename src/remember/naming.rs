@@ -38,6 +38,7 @@ const OTHER_WORDS: &[(&str, &[&str])] = &[
     ("plane", &["airplane"]),
     ("mug", &["cup"]),
     ("glass", &["wine glass", "cup"]),
+    ("wine glasses", &["wine glass"]),
     ("sofa", &["couch"]),
     ("television", &["tv"]),
     ("telly", &["tv"]),
@@ -66,9 +67,15 @@ const OTHER_WORDS: &[(&str, &[&str])] = &[
     ("food", &["apple", "banana", "orange", "sandwich", "pizza", "cake", "hot dog", "donut", "carrot", "broccoli"]),
 ];
 
-/// Words whose plural is not made with an s.
-const PLURALS: &[(&str, &str)] =
-    &[("mice", "mouse"), ("knives", "knife"), ("buses", "bus"), ("couches", "couch"), ("sandwiches", "sandwich")];
+/// Words whose plural is not made with an s, and one that is no plural of what it looks like.
+const PLURALS: &[(&str, &str)] = &[
+    ("glasses", "glasses"),
+    ("mice", "mouse"),
+    ("knives", "knife"),
+    ("buses", "bus"),
+    ("couches", "couch"),
+    ("sandwiches", "sandwich"),
+];
 
 /// The labels that `question` names, each once, sorted; empty where it names none of the vocabulary.
 #[must_use]
@@ -131,6 +138,7 @@ mod tests {
             ("Have you seen a cell phone?", &["cell phone"]),
             ("Did the bus come?", &["bus"]),
             ("Who came in?", &["person"]),
+            ("Where are my glasses?", &[]),
             ("What did you see today?", &[]),
             ("Did you see a dragon?", &[]),
             ("Hast du die Katze gesehen?", &[]),

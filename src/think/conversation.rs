@@ -97,14 +97,15 @@ impl Conversation {
         let given = |sentence: &&String| spoken.mute.is_some() || spoken.sentences.contains(sentence);
         let words: Vec<String> = answer.sentences.iter().filter(given).cloned().collect();
         let exchange = Exchange { heard: said.text, said: words.join(" "), speaker: said.speaker, said_at: said.at };
-        match answer.look {
-            // A look stays out of the conversation: what was said about it belongs to the picture.
-            Some(look) => self.caption(&look, &exchange, witness).await,
-            None => {
-                let kept = Kept { exchange: exchange.clone(), from_memory: answer.from_memory };
-                self.write_down(&kept, witness);
-                self.window.add(kept, answer.usage);
-            }
+        // A look stays out of the conversation: what was said about it belongs to the picture.
+        let with_the_picture = match &answer.look {
+            Some(look) => self.caption(look, &exchange, witness).await,
+            None => false,
+        };
+        if !with_the_picture {
+            let kept = Kept { exchange: exchange.clone(), from_memory: answer.from_memory };
+            self.write_down(&kept, witness);
+            self.window.add(kept, answer.usage);
         }
         let moved = self.make_room().await;
         TurnReport {
@@ -120,9 +121,12 @@ impl Conversation {
         let Choice { mut brain, mut is_laptop, announcement } = self.brains.choose();
         let mut announcement = announcement;
         let (began, mut made_room) = (Instant::now(), false);
+        // Messages of the window's front that this turn's brain is not shown.
+        let mut left_out = 0;
         let mut answer = Answer::default();
         loop {
             let mut messages = self.window.messages();
+            messages.drain(..left_out.min(messages.len()));
             messages.push(Message::User { text: said.text.clone(), speaker: said.speaker.clone(), at: said.at });
             let turn = Turn {
                 system: &self.system,
@@ -154,10 +158,11 @@ impl Conversation {
             if answer.untouched() && matches!(error, BrainError::TooLong { .. }) && !made_room {
                 witness(Step::Trouble { what: error.to_string() });
                 made_room = true;
-                let moved = self.move_oldest_half().await;
-                if moved.left_window > 0 {
-                    continue;
+                if self.move_oldest_half().await.left_window == 0 {
+                    // They cannot be stored now and stay in the window; this turn is answered without them.
+                    left_out = self.window.messages().len().div_ceil(2);
                 }
+                continue;
             } else if answer.untouched()
                 && is_laptop
                 && let Some(other) = self.brains.take_over(&error)
@@ -173,24 +178,31 @@ impl Conversation {
         }
     }
 
-    async fn caption(&self, look: &Look, exchange: &Exchange, witness: Witness<'_>) {
-        let Ok(memory) = &self.hands.memory else { return };
-        // What only says again what the detector found adds nothing to the frame's own sentence.
-        if exchange.said.is_empty() || exchange.said == look.sentence {
-            return;
+    /// Keeps what was said about a look with its picture; answers whether it is there.
+    async fn caption(&self, look: &Look, exchange: &Exchange, witness: Witness<'_>) -> bool {
+        let Ok(memory) = &self.hands.memory else { return false };
+        if exchange.said.is_empty() {
+            return false;
         }
-        if let Err(error) = memory.caption(look.frame, exchange.said.clone()).await {
-            witness(Step::Trouble { what: format!("what was said about the picture is not kept with it: {error}") });
+        // What only says again what the detector found adds nothing to the frame's own sentence.
+        if exchange.said == look.sentence {
+            return true;
+        }
+        match memory.caption(look.frame, exchange.said.clone()).await {
+            Ok(()) => true,
+            Err(error) => {
+                let what = format!("what was said about the picture is not kept with it: {error}");
+                witness(Step::Trouble { what });
+                false
+            }
         }
     }
 
-    /// Puts the exchange in the journal. One read out of memory is not written: it is never stored.
+    /// Puts what will be stored of the exchange in the journal.
     fn write_down(&mut self, kept: &Kept, witness: Witness<'_>) {
-        if kept.from_memory {
-            return;
-        }
-        if let Some(journal) = &mut self.journal
-            && let Err(error) = journal.add(&kept.exchange)
+        if let Some(exchange) = kept.storable()
+            && let Some(journal) = &mut self.journal
+            && let Err(error) = tokio::task::block_in_place(|| journal.add(&exchange))
         {
             witness(Step::Trouble { what: error.to_string() });
         }
@@ -221,6 +233,10 @@ impl Conversation {
         let storable = window::storable(&batch);
         let stored = storable.len();
         if let Err(why) = store(&self.hands.memory, storable).await {
+            let why = match self.journal {
+                Some(_) => why,
+                None => format!("{why}; and there is no journal, so a crash would lose them"),
+            };
             return Moved { kept_because: Some(why), ..Moved::default() };
         }
         self.window.leave(batch.len());
@@ -253,7 +269,7 @@ impl Conversation {
             .chain(window::storable(&self.window.kept().cloned().collect::<Vec<_>>()))
             .collect();
         if let Some(journal) = &mut self.journal
-            && let Err(error) = journal.replace(&open)
+            && let Err(error) = tokio::task::block_in_place(|| journal.replace(&open))
         {
             tracing::warn!(%error, "the journal of the conversation was not shortened");
         }

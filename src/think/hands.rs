@@ -91,30 +91,43 @@ impl Hands {
             Ok(memory) => memory,
             Err(why) => return could_not(why),
         };
-        match arguments.about {
-            About::Said | About::Any | About::Seen => {}
-            About::Me => return could_not("I do not know faces yet, so I cannot tell who you are"),
-            About::Taught => return could_not("I was given no facts yet"),
-        }
         let here = moment.now.to_zoned(self.clock.zone().clone());
-        let when = match arguments.when.as_deref().map(|words| when::resolve(words, &here)) {
+        let words = arguments.when.as_deref().filter(|words| !words.trim().is_empty());
+        let when = match words.map(|words| when::resolve(words, &here)) {
             Some(When::Range(range)) => Some(range),
             // Without faces nobody knows since when a person was away: the day is what can be told.
             Some(When::WhileAway) => match when::resolve("today", &here) {
                 When::Range(range) => Some(range),
                 When::WhileAway | When::Unknown => None,
             },
-            Some(When::Unknown) | None => None,
+            Some(When::Unknown) => {
+                let why = format!(
+                    "the time “{}” was not understood; call `remember` again without `when`, or with words such as \
+                     \"yesterday\" or \"on Monday\", and say that you searched another time",
+                    words.unwrap_or_default()
+                );
+                return ToolResult::Refused { why }.into();
+            }
+            None => None,
         };
         let query = Query {
             text: arguments.query.clone(),
-            about: arguments.about,
+            about: match arguments.about {
+                // Facts come with their own shard; until then what was told may be what was said or seen.
+                About::Taught => About::Any,
+                // Without faces, what somebody said of themselves is all that is known of them.
+                About::Me => About::Said,
+                about => about,
+            },
             when,
             direction: arguments.direction,
             just_said: moment.just_said.clone(),
             now: moment.now,
         };
         let recalled = match memory.recall(query).await {
+            Ok(Recalled::Nothing { .. }) if arguments.about == About::Me => {
+                return could_not("I do not know faces yet, and nobody told me about this");
+            }
             Ok(recalled) => recalled,
             Err(error) => return could_not(&error.to_string()),
         };

@@ -156,7 +156,7 @@ impl Turn<'_> {
                     messages.push(Message::Tool { call_id: call.id, name, result });
                 }
                 // A call that could not be used is asked for again; it leaves no trace in the conversation's history.
-                (None, Some(BadCall { id, name, why })) if request.tools_allowed && answer.sentences.is_empty() => {
+                (None, Some(BadCall { id, name, why })) if request.tools_allowed => {
                     messages.push(Message::Tool { call_id: id, name, result: ToolResult::Refused { why } });
                 }
                 _ => return Ok(()),
@@ -169,10 +169,10 @@ impl Turn<'_> {
         (self.witness)(Step::Called { tool: tool.clone() });
         let began = Instant::now();
         answer.acted = true;
-        answer.from_memory |= matches!(tool, Tool::Remember(_));
         let just_said = self.just_said.clone();
         let moment = Moment { now: self.now, just_said, shows_pictures: brain.sees_pictures() };
         let done = self.hands.run(tool, &moment).await;
+        answer.from_memory |= matches!(tool, Tool::Remember(_));
         (self.witness)(Step::Answered { tool: tool.clone(), result: done.result.clone(), took: began.elapsed() });
         done
     }

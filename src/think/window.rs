@@ -53,10 +53,10 @@ impl Window {
         self.kept.iter()
     }
 
-    /// What a search may answer from as "just said": everything but answers that were themselves read out of memory.
+    /// What a search may answer from as "just said": what will be stored.
     #[must_use]
     pub fn just_said(&self) -> Vec<Exchange> {
-        self.kept.iter().filter(|kept| !kept.from_memory).map(|kept| kept.exchange.clone()).collect()
+        self.kept.iter().filter_map(Kept::storable).collect()
     }
 
     /// The conversation as the model reads it.
@@ -119,10 +119,23 @@ impl Window {
     }
 }
 
-/// Of a batch, what goes into the shard: everything but answers that were read out of memory.
+impl Kept {
+    /// What of it goes into the shard. Of a turn that was answered out of memory only what the person told is kept
+    /// ("Remember that the bins go out on Tuesday"), never the question and never the answer.
+    #[must_use]
+    pub fn storable(&self) -> Option<Exchange> {
+        if !self.from_memory {
+            return Some(self.exchange.clone());
+        }
+        let told = !super::offline::asks(&self.exchange.heard);
+        told.then(|| Exchange { said: String::new(), ..self.exchange.clone() })
+    }
+}
+
+/// Of a batch, what goes into the shard.
 #[must_use]
 pub fn storable(batch: &[Kept]) -> Vec<Exchange> {
-    batch.iter().filter(|kept| !kept.from_memory).map(|kept| kept.exchange.clone()).collect()
+    batch.iter().filter_map(Kept::storable).collect()
 }
 
 fn tokens_of(exchange: &Exchange) -> u32 {
@@ -144,7 +157,7 @@ mod tests {
 
     fn kept(second: i64, from_memory: bool) -> Kept {
         let exchange = Exchange {
-            heard: format!("These are the words of second {second}."),
+            heard: format!("{} {second}?", if from_memory { "What was" } else { "These are the words of second" }),
             said: "All right.".into(),
             speaker: None,
             said_at: Timestamp::from_second(second).unwrap(),
@@ -200,6 +213,22 @@ mod tests {
         assert_eq!(storable(&window.oldest_half()).len(), 1);
         window.leave(1);
         assert!(storable(&window.oldest_half()).is_empty());
+    }
+
+    #[test]
+    fn what_was_told_is_kept_although_the_brain_searched_its_memory() {
+        let mut told = kept(1, true);
+        told.exchange.heard = "Remember that the bins go out on Tuesday.".into();
+        assert_eq!(
+            told.storable().map(|exchange| (exchange.heard, exchange.said)),
+            Some((told.exchange.heard.clone(), String::new()))
+        );
+        for question in
+            ["When do the bins go out?", "What did I tell you about apples?", "Tell me what I said about the bins."]
+        {
+            told.exchange.heard = question.into();
+            assert_eq!(told.storable(), None, "{question}");
+        }
     }
 
     #[test]

@@ -212,6 +212,52 @@ async fn a_fact_is_just_said_while_in_the_window_and_a_memory_after_it_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_asks_to_be_remembered_is_kept_although_the_brain_searched_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = Scripted::new("own", [search("bins"), Act::Say("All right.")]);
+    let mut room = Room::new(folder.path(), None, own, 1000).await;
+    room.say("Remember that the bins go out on Tuesday.").await;
+    room.conversation.close().await;
+    assert_eq!(room.stored().await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_time_that_is_not_understood_is_told_to_the_brain_and_not_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let (query, about, when) = ("apples".into(), About::Said, Some("when the moon was blue".into()));
+    let call = Tool::Remember(RememberArguments { query, about, direction: None, when });
+    let own = Scripted::new("own", [Act::Call(call), Act::Say("I searched everything.")]);
+    let mut room = Room::new(folder.path(), None, own.clone(), 1000).await;
+    room.say("What did I say about apples when the moon was blue?").await;
+    let asked = own.asked();
+    let Some(Message::Tool { result: ToolResult::Refused { why }, .. }) = asked[1].messages.last() else {
+        panic!("{:?}", asked[1].messages)
+    };
+    assert!(why.contains("moon"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_too_long_is_answered_although_nothing_can_be_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let too_long = || Act::Fail(BrainError::TooLong { why: "exceed_context_size_error".into() });
+    let laptop = Scripted::new("laptop", [Act::Say("One."), Act::Say("Two."), too_long(), Act::Say("Three.")]);
+    let mut room = Room::new(folder.path(), None, Scripted::new("own", []), 10_000).await;
+    let clock = Clock::scripted(remembering::at(1_900_000_000), TimeZone::UTC);
+    let robot = Arc::new(Sim::silent_room(clock.clone()));
+    let motion = Arc::new(Motion::start(robot.clone(), true).unwrap());
+    let hands = hands(Err("the disk is full".into()), robot, motion, clock);
+    let (_end, ending) = watch::channel(false);
+    let brains = Brains::new(Some(laptop.clone() as Arc<dyn Brain>), None, Duration::from_secs(1));
+    let limits = Limits { tokens: 10_000, exchanges: 40 };
+    room.conversation = Conversation::new(hands, brains, "system".into(), limits, None, ending);
+    for words in ["First.", "Second.", "Third."] {
+        room.say(words).await;
+    }
+    assert_eq!(room.heard, ["Three."]);
+    assert_eq!(room.conversation.window().kept().len(), 3, "nothing left the window");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn fifty_recall_turns_store_nothing_back() {
     let folder = tempfile::tempdir().unwrap();
     let own = Scripted::new("own", []);

@@ -114,6 +114,14 @@ fn the_service_answers_commands_refuses_a_second_and_ends_safely_within_ten_seco
     assert_eq!(health["service"], true);
     assert!(health["parts"].as_array().unwrap().iter().any(|part| part["part"] == "memory" && part["works"] == true));
 
+    // What an earlier process left in the journal is found and shown before it is in the memory.
+    let waiting = r#"{"heard":"The ladder is at the neighbour's.","said":"All right.","speaker":null,"said_at":"2026-05-04T08:00:00Z"}"#;
+    fs::write(house.memory().join("window.jsonl"), format!("{waiting}\n")).unwrap();
+    let search = house.json(&["memory", "search", "where is the ladder", "--json"]);
+    assert_eq!(search["memories"][0]["just_said"], true, "{search}");
+    let shown = house.run(&["memory", "show"]);
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("ladder"), "{shown:?}");
+
     let second = house.run(&["run"]);
     assert_eq!(second.status.code(), Some(1));
     assert!(words(&second).contains(&format!("process {}", service.child.id())), "{}", words(&second));

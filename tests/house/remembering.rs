@@ -243,6 +243,41 @@ async fn another_text_model_is_refused_with_the_command_and_the_command_carries_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_power_cut_between_the_two_renames_of_a_rebuild_costs_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = open(folder.path());
+    memory.store(vec![exchange("The key is in the blue box.", 1)]).await.unwrap();
+    drop(memory);
+    // As it stands on the disk between the renames: the old shard aside, the new one not in its place yet.
+    fs::rename(folder.path().join("memory"), folder.path().join("memory.before")).unwrap();
+    fs::create_dir(folder.path().join("memory.new")).unwrap();
+    let Opened { memory, notes } = Memory::open(settings(folder.path()), Arc::new(StandIn::new()), at(LATE)).unwrap();
+    assert!(notes[0].contains("interrupted"), "{notes:?}");
+    assert_eq!(memory.stats().await.unwrap().exchanges, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unreadable_count_beside_the_shard_is_said_and_the_shard_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = open(folder.path());
+    memory.store(vec![exchange("The key is in the blue box.", 1)]).await.unwrap();
+    drop(memory);
+    fs::write(folder.path().join("memory/count.json"), b"\xff\x00").unwrap();
+    let Opened { memory, notes } = Memory::open(settings(folder.path()), Arc::new(StandIn::new()), at(LATE)).unwrap();
+    assert!(notes[0].contains("not known"), "{notes:?}");
+    assert_eq!(memory.stats().await.unwrap().exchanges, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_behind_after_a_start_without_network_denies_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = open(folder.path());
+    memory.store(vec![exchange("The key of the bicycle is in the blue box.", 5000)]).await.unwrap();
+    let early = Query { now: at(100), ..question("Where is the key of the bicycle?") };
+    assert!(matches!(memory.recall(early).await.unwrap(), Recalled::Found { .. }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn vectors_of_zeros_or_of_no_numbers_never_reach_the_engine() {
     let folder = tempfile::tempdir().unwrap();
     let broken = Arc::new(Other::named("stand-in"));

@@ -102,8 +102,8 @@ impl Point {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scope {
     pub when: Option<TimeRange>,
-    /// Only what happened before this moment's second.
-    pub before: Option<Timestamp>,
+    /// But not what happened in this range.
+    pub but: Option<TimeRange>,
     /// Only frames that show one of these.
     pub labels: Vec<String>,
     /// Only frames taken with the head turned this way.
@@ -335,15 +335,13 @@ fn filter<S: Stored>(scope: &Scope) -> Result<Filter, EngineError> {
         Ok(Condition::Field(FieldCondition::new_match(json_path(field)?, value)))
     };
     let mut all = vec![is(KIND, S::KIND)?];
-    let seconds = |at: Timestamp| Some(OrderedFloat(at.as_second() as f64));
-    if scope.when.is_some() || scope.before.is_some() {
-        let range = Range {
-            lt: scope.before.and_then(seconds),
-            gt: None,
-            gte: scope.when.and_then(|range| seconds(range.from)),
-            lte: scope.when.and_then(|range| seconds(range.to)),
-        };
-        all.push(Condition::Field(FieldCondition::new_range(json_path(S::TIME)?, range)));
+    let within = |range: TimeRange| -> Result<Condition, EngineError> {
+        let second = |at: Timestamp| Some(OrderedFloat(at.as_second() as f64));
+        let seconds = Range { lt: None, gt: None, gte: second(range.from), lte: second(range.to) };
+        Ok(Condition::Field(FieldCondition::new_range(json_path(S::TIME)?, seconds)))
+    };
+    if let Some(range) = scope.when {
+        all.push(within(range)?);
     }
     if !scope.labels.is_empty() {
         let any = Match::Any(MatchAny { any: AnyVariants::Strings(scope.labels.iter().map(Into::into).collect()) });
@@ -352,7 +350,8 @@ fn filter<S: Stored>(scope: &Scope) -> Result<Filter, EngineError> {
     if let Some(looked) = scope.looked {
         all.push(is(LOOKED, looked.name())?);
     }
-    Ok(Filter { must: Some(all), ..Filter::default() })
+    let none = scope.but.map(within).transpose()?.map(|condition| vec![condition]);
+    Ok(Filter { must: Some(all), must_not: none, ..Filter::default() })
 }
 
 fn json_path(field: &str) -> Result<JsonPath, EngineError> {

@@ -73,11 +73,11 @@ pub enum OpenError {
     )]
     DiskFull { folder: PathBuf, free_mb: u64, needed_mb: u64 },
     #[error(
-        "the memory in {} was made with the text model {stored}, and {current} is in use; run `reachy-remembers memory \
+        "the memory in {} was made with the {what} model {stored}, and {current} is in use; run `reachy-remembers memory \
          reembed` to carry it over, or name the first one in [models]",
         shard.display()
     )]
-    OtherEmbedder { shard: PathBuf, stored: String, current: String },
+    OtherEmbedder { what: &'static str, shard: PathBuf, stored: String, current: String },
     #[error(
         "the text model gives vectors of {got} numbers and the memory holds {TEXT_DIMENSION}: choose another in [models]"
     )]
@@ -152,11 +152,11 @@ impl Memory {
     /// Opens the memory in `settings.folder`, or makes an empty one. Blocks.
     ///
     /// # Errors
-    /// [`OpenError`]; nothing has been changed on the disk then.
+    /// [`OpenError`]; what was stored is still on the disk then, in place or set aside.
     pub fn open(settings: Settings, embedder: Arc<dyn EmbedText>, now: Timestamp) -> Result<Opened, OpenError> {
         let lock = claim(&settings, embedder.identity())?;
         let shard = settings.folder.join(folder::MEMORY);
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = rebuild::recover(&shard)?.into_iter().collect();
         if !shard.exists() {
             create(&shard, embedder.identity(), settings.search_threads)?;
         }
@@ -175,7 +175,12 @@ impl Memory {
             }
         };
         let stored = count(&engine).map_err(|source| OpenError::Engine { shard: shard.clone(), source })?;
-        let expected = folder::count(&shard)?.unwrap_or_default();
+        // Our own count is only a second opinion: where it cannot be read, that is said, and the shard is used.
+        let expected = folder::count(&shard).unwrap_or_else(|error| {
+            notes.push(format!("How much the memory should hold is not known: {error}"));
+            None
+        });
+        let expected = expected.unwrap_or_default();
         notes.extend(missing("exchanges", expected.exchanges, stored.exchanges, &shard));
         notes.extend(missing("pictures", expected.frames, stored.frames, &shard));
         let inner = Inner {
@@ -202,8 +207,9 @@ impl Memory {
         if exchanges.is_empty() {
             return Ok(());
         }
+        let points = self.blocking(move |inner| points(inner.embedder.as_ref(), exchanges)).await?;
         let _turn = self.inner.writing.lock().await;
-        self.blocking(move |inner| inner.store(exchanges)).await
+        self.blocking(move |inner| inner.write(points)).await
     }
 
     /// Lets frames be stored and searched with picture vectors too, from now on.
@@ -216,6 +222,7 @@ impl Memory {
         match folder::image_identity(shard)? {
             Some(stored) if stored != *images.identity() => {
                 return Err(OpenError::OtherEmbedder {
+                    what: "picture",
                     shard: shard.clone(),
                     stored: describe(&stored),
                     current: describe(images.identity()),
@@ -234,8 +241,10 @@ impl Memory {
     /// # Errors
     /// [`MemoryError`].
     pub async fn store_frame(&self, frame: Frame) -> Result<(), MemoryError> {
+        // Embedding takes long and needs no turn.
+        let point = self.blocking(move |inner| inner.frame_point(&frame, None)).await?;
         let _turn = self.inner.writing.lock().await;
-        self.blocking(move |inner| inner.store_frame(&frame, None)).await
+        self.blocking(move |inner| inner.write(vec![point])).await
     }
 
     /// Adds what was said about a frame, and embeds its words again. A frame that is not there any more is left be.
@@ -246,7 +255,8 @@ impl Memory {
         let _turn = self.inner.writing.lock().await;
         self.blocking(move |inner| {
             let Some((frame, image)) = inner.engine.get::<Frame>(frame)? else { return Ok(()) };
-            inner.store_frame(&Frame { caption: Some(caption), ..frame }, image)
+            let point = inner.frame_point(&Frame { caption: Some(caption), ..frame }, image)?;
+            inner.write(vec![point])
         })
         .await
     }
@@ -347,25 +357,22 @@ impl Memory {
 }
 
 impl Inner {
-    fn store(&self, exchanges: Vec<Exchange>) -> Result<(), MemoryError> {
+    /// Writes a batch and flushes it.
+    fn write(&self, points: Vec<Point>) -> Result<(), MemoryError> {
         self.require_space()?;
-        let points = points(self.embedder.as_ref(), exchanges)?;
         self.unflushed.store(true, Ordering::Release);
         self.engine.upsert(points)?;
         self.flush()
     }
 
     /// `image`: the picture's vector, where it is known already.
-    fn store_frame(&self, frame: &Frame, image: Option<Vec<f32>>) -> Result<(), MemoryError> {
-        self.require_space()?;
+    fn frame_point(&self, frame: &Frame, image: Option<Vec<f32>>) -> Result<Point, MemoryError> {
         let image = match (image, self.images.get()) {
             (None, Some(images)) => picture_vector(images.as_ref(), frame),
             (known, _) => known,
         };
         let text = one_vector(self.embedder.as_ref(), &frame.words())?;
-        self.unflushed.store(true, Ordering::Release);
-        self.engine.upsert(vec![Point::new(frame, text, image)?])?;
-        self.flush()
+        Ok(Point::new(frame, text, image)?)
     }
 
     fn flush(&self) -> Result<(), MemoryError> {
@@ -408,6 +415,14 @@ impl Inner {
             exchange_gate: self.settings.exchange_gate,
         })
     }
+}
+
+/// Holds a memory's folder without its shard: for a process that cannot open the shard and still writes the journal.
+///
+/// # Errors
+/// [`FolderError`].
+pub fn hold_folder(folder: &Path) -> Result<Lock, FolderError> {
+    folder::take(folder)
 }
 
 /// Checks the embedder and the disk, and takes the folder's lock: all that must hold before the engine is called.
@@ -463,6 +478,7 @@ fn check_identity(shard: &Path, current: &Identity) -> Result<(), OpenError> {
     match folder::identity(shard)? {
         Some(stored) if stored == *current => Ok(()),
         stored => Err(OpenError::OtherEmbedder {
+            what: "text",
             shard: shard.to_owned(),
             stored: stored.map_or_else(|| "that nobody wrote down".into(), |identity| describe(&identity)),
             current: describe(current),

@@ -24,6 +24,7 @@ pub fn reembed(
 ) -> Result<usize, OpenError> {
     let _lock = claim(settings, embedder.identity())?;
     let shard = settings.folder.join(folder::MEMORY);
+    recover(&shard)?;
     if !shard.exists() {
         create(&shard, embedder.identity(), settings.search_threads)?;
         return Ok(0);
@@ -69,6 +70,9 @@ pub fn reembed(
     swap(&shard, &beside)?;
     Ok(total)
 }
+
+/// The old shard while the new one takes its place.
+const BEFORE: &str = "before";
 
 struct Carry<'a> {
     old: &'a Engine,
@@ -128,9 +132,20 @@ impl Carry<'_> {
     }
 }
 
+/// Repairs what a process that died between the two renames of [`swap`] left: the old shard goes back into its place,
+/// before anybody makes an empty one. Answers a sentence where it did.
+pub(super) fn recover(shard: &Path) -> Result<Option<String>, OpenError> {
+    let before = shard.with_extension(BEFORE);
+    if shard.exists() || !before.exists() {
+        return Ok(None);
+    }
+    folder::rename(&before, shard)?;
+    Ok(Some("Carrying the memory over to another model was interrupted; the memory is as it was before.".into()))
+}
+
 /// Puts the new shard in the old one's place.
 fn swap(shard: &Path, beside: &Path) -> Result<(), OpenError> {
-    let before: PathBuf = clear_sibling(shard, "before")?;
+    let before: PathBuf = clear_sibling(shard, BEFORE)?;
     folder::rename(shard, &before)?;
     folder::rename(beside, shard)?;
     remove(&before)

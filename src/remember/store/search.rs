@@ -21,6 +21,8 @@ const SAMPLED_FROM: usize = 500;
 /// A day's sample is chosen among the newest frames of so many equal slices of its time, so that its cost does not
 /// grow with the age of the robot, and every part of the day may be in it.
 const SLICES: i64 = 16;
+/// What is seen so soon after a turn began belongs to it; a turn has 45 s, and time for its pictures.
+const LONGEST_TURN: jiff::SignedDuration = jiff::SignedDuration::from_secs(120);
 /// Frames looked at in each slice.
 const PER_SLICE: usize = 4;
 
@@ -29,7 +31,7 @@ impl Inner {
         match query.about {
             About::Seen => self.recall_seen(query),
             About::Any if names_seeing(&query.text) => self.first_found(query, Self::recall_seen, Self::recall_said),
-            About::Any => self.first_found(query, Self::recall_said, Self::recall_named),
+            About::Any => self.first_found(query, Self::recall_said, Self::recall_pictured),
             About::Said | About::Me | About::Taught => self.recall_said(query),
         }
     }
@@ -65,7 +67,7 @@ impl Inner {
         let stored = self.engine.nearest::<Exchange>(question, Space::Text, &scope, limit.max(1) * CANDIDATES)?;
         let searched = self.engine.count::<Exchange>(&scope)? + query.just_said.len();
         candidates.extend(stored.into_iter().map(|(exchange, score)| Scored { exchange, score, just_said: false }));
-        candidates.retain(|candidate| recall::may_answer(candidate.exchange.said_at, query.when, query.now));
+        candidates.retain(|candidate| recall::may_answer(candidate.exchange.said_at, query.when));
         Ok(recall::decide(candidates, self.settings.exchange_gate, limit, searched))
     }
 
@@ -76,7 +78,7 @@ impl Inner {
             .into_iter()
             .map(|exchange| (exchange, false))
             .chain(query.just_said.iter().map(|exchange| (exchange.clone(), true)))
-            .filter(|(exchange, _)| recall::may_answer(exchange.said_at, query.when, query.now))
+            .filter(|(exchange, _)| recall::may_answer(exchange.said_at, query.when))
             .collect();
         Ok(recall::sample(all, self.settings.limit))
     }
@@ -98,6 +100,15 @@ impl Inner {
 
     /// The frames that show what a question names, by their sentences.
     fn recall_named(&self, query: &Query) -> Result<Recalled, MemoryError> {
+        self.recall_shown(query, false)
+    }
+
+    /// The same for a question that does not speak of seeing: a frame must be about it, not only show a thing in it.
+    fn recall_pictured(&self, query: &Query) -> Result<Recalled, MemoryError> {
+        self.recall_shown(query, true)
+    }
+
+    fn recall_shown(&self, query: &Query, must_pass_the_gate: bool) -> Result<Recalled, MemoryError> {
         let question = self.embedder.question(&query.text)?;
         let named = naming::named(&query.text);
         let all = scope_of(query);
@@ -105,9 +116,15 @@ impl Inner {
         let limit = self.settings.limit;
         let blank = cosine(&question, self.blank()?);
         let nearest = self.engine.nearest::<Frame>(question, Space::Text, &scope, limit.max(1) * CANDIDATES)?;
-        let candidates: Vec<Candidate> = nearest.into_iter().map(|(frame, score)| Candidate { frame, score }).collect();
+        let gate = self.settings.frame_gate;
+        let counts = |score: f32| !must_pass_the_gate || (score >= gate && score > blank);
+        let candidates: Vec<Candidate> = nearest
+            .into_iter()
+            .filter(|(_, score)| counts(*score))
+            .map(|(frame, score)| Candidate { frame, score })
+            .collect();
         let best = candidates.first().map(|candidate| candidate.score);
-        let found = seen::decide(candidates, &named, self.settings.frame_gate, blank, limit);
+        let found = seen::decide(candidates, &named, gate, blank, limit);
         if found.is_empty() {
             return Ok(Recalled::Nothing { searched: self.engine.count::<Frame>(&all)?, best });
         }
@@ -152,7 +169,9 @@ impl Inner {
 
 /// A frame of this very turn is the present, not a memory.
 fn scope_of(query: &Query) -> Scope {
-    Scope { when: query.when, before: Some(query.now), labels: Vec::new(), looked: query.direction }
+    let to = query.now.saturating_add(LONGEST_TURN).unwrap_or(query.now);
+    let present = Some(TimeRange { from: query.now, to });
+    Scope { when: query.when, but: present, labels: Vec::new(), looked: query.direction }
 }
 
 fn unscored(frames: Vec<Frame>) -> Vec<SeenFrame> {

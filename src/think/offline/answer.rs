@@ -9,6 +9,7 @@ use super::form::{Form, Sentence};
 use crate::remember::{Exchange, HowSeen, Recalled, Remembered, SeenFrame};
 use crate::robot::Gesture;
 use crate::think::tools::ToolResult;
+use crate::think::when::{self, When};
 
 /// Memories told in answer to a question that named something.
 const TOLD: usize = 2;
@@ -37,7 +38,9 @@ pub(super) fn answer(result: &ToolResult, asked: &Asked<'_>) -> String {
         ToolResult::Recalled(Recalled::Found { memories }) => found(memories, asked),
         ToolResult::Recalled(Recalled::Sampled { memories, of }) => sampled(memories, *of, asked),
         ToolResult::Recalled(Recalled::Nothing { searched, .. }) => nothing(*searched, asked),
-        ToolResult::Recalled(Recalled::Seen { frames, how }) => frames_told(frames, *how, asked),
+        ToolResult::Recalled(Recalled::Seen { frames, how }) => {
+            format!("{}{}", since_when(asked), frames_told(frames, *how, asked))
+        }
         ToolResult::CouldNotLook { why } => format!("I cannot look into my memory right now: {}", closed(why)),
         ToolResult::Seen { sentence } => closed(sentence),
         ToolResult::CouldNotSee { why } => format!("I cannot see anything right now: {}", closed(why)),
@@ -71,6 +74,14 @@ fn found(memories: &[Remembered], asked: &Asked<'_>) -> String {
         .take(TOLD)
         .map(|(_, memory)| tell(memory, asked));
     sentences.collect::<Vec<_>>().join(" ")
+}
+
+/// Said before an answer about the time somebody was away, which nobody measured.
+fn since_when(asked: &Asked<'_>) -> &'static str {
+    match asked.when.map(|words| when::resolve(words, asked.now)) {
+        Some(When::WhileAway) => "I do not know since when you were away, so I tell you of today. ",
+        _ => "",
+    }
 }
 
 /// What was seen: the best picture, or different ones of a time, newest first.

@@ -62,6 +62,12 @@ struct Inner {
     sentences: Sentences,
 }
 
+/// Whether somebody asks or demands, rather than tells something. English; elsewhere the question mark decides.
+#[must_use]
+pub fn asks(heard: &str) -> bool {
+    Sentence::that_asks(heard).form() == form::Form::Asks
+}
+
 impl OfflineBrain {
     /// Embeds the examples; blocks (2.1 s measured on two busy x86 cores with MiniLM), so call it from a blocking thread.
     /// `zone` is the house's: times are told in it.
