@@ -198,6 +198,12 @@ fn a_memory_folder_that_may_not_be_written_is_a_sentence_and_nothing_is_lost() {
     let house = House::new();
     house.talk("The spare fuse is behind the fridge.\n");
     let nobody = 65_534;
+    // The weights are their owner's alone, so somebody else needs a copy.
+    let models = house.folder.path().join("models");
+    copy_text_model(&models);
+    let config = fs::read_to_string(house.config()).unwrap();
+    let mine = format!("{:?}", weights::folder().display().to_string());
+    fs::write(house.config(), config.replace(&mine, &format!("{:?}", models.display().to_string()))).unwrap();
     let is_root = rustix::process::geteuid().is_root();
     fs::set_permissions(house.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(house.config(), fs::Permissions::from_mode(0o644)).unwrap();
@@ -208,7 +214,7 @@ fn a_memory_folder_that_may_not_be_written_is_a_sentence_and_nothing_is_lost() {
         command.uid(nobody).gid(nobody);
     }
     let output = match command.output() {
-        Ok(output) if !words(&output).contains("no text model can be used") => output,
+        Ok(output) => output,
         other => {
             println!("skipped: this checkout cannot be read by an ordinary user ({other:?})");
             return;
@@ -231,6 +237,23 @@ fn a_robot_without_weights_says_what_to_do() {
     let doctor = house.run(&["doctor"]);
     assert_eq!(doctor.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&doctor.stdout).contains("models fetch"), "{doctor:?}");
+}
+
+fn copy_text_model(to: &Path) {
+    use reachy_remembers::config::ModelsConfig;
+    use reachy_remembers::models::Library;
+    let config = ModelsConfig { folder: weights::folder(), ..ModelsConfig::default() };
+    let text = Library::new(&config, Path::new("")).unwrap().text().unwrap();
+    let folder = to.join(&text.name);
+    fs::create_dir_all(&folder).unwrap();
+    for file in [&text.weights, &text.tokenizer, &text.config] {
+        let copy = folder.join(file.file_name().unwrap());
+        fs::copy(file, &copy).unwrap();
+        fs::set_permissions(copy, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    for folder in [to, &folder] {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+    }
 }
 
 fn every_file(folder: &Path) -> Vec<(PathBuf, u32)> {
