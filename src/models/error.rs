@@ -16,8 +16,10 @@ pub enum ModelError {
     Unknown { what: String, name: String, known: String },
     /// No usable model: fetch one.
     #[error(
-        "no {role} model can be used from {}: {why}; get one with `reachy-remembers models fetch`",
-        folder.display()
+        "no {role} model can be used from {}: {why}; get one with `reachy-remembers models fetch{}`",
+        folder.display(),
+        // The picture model is large and fetched only when asked for.
+        if *role == Role::Image { " --all" } else { "" }
     )]
     NotHere { role: Role, folder: PathBuf, why: String },
     /// The models folder cannot be written: give the program the right to, or set another one.

@@ -65,7 +65,7 @@ struct Inner {
 /// Whether somebody asks or demands, rather than tells something. English; elsewhere the question mark decides.
 #[must_use]
 pub fn asks(heard: &str) -> bool {
-    Sentence::that_asks(heard).form() == form::Form::Asks
+    heard.contains('?') || Sentence::that_asks(heard).form() == form::Form::Asks
 }
 
 impl OfflineBrain {
