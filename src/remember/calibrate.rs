@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Exchange;
-use super::embed::{EmbedError, EmbedText};
+use super::embed::{EmbedError, EmbedText, cosine};
 
 /// The questions that ship with the project.
 pub const QUESTIONS: &str = include_str!("../../tests/questions/exchanges.toml");
@@ -99,8 +99,8 @@ impl Questions {
         let mut scored = Vec::new();
         for (question, finds) in answerable.chain(absent) {
             let vector = embedder.question(question)?;
-            let cosine = |stored: &Vec<f32>| stored.iter().zip(&vector).map(|(a, b)| a * b).sum::<f32>();
-            let best = stored.iter().map(cosine).enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
+            let best =
+                stored.iter().map(|stored| cosine(stored, &vector)).enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
             if let Some((place, best)) = best {
                 scored.push(Scored { question: question.clone(), best, right: finds.map(|finds| finds == place) });
             }

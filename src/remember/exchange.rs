@@ -47,11 +47,16 @@ impl Exchange {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part.as_bytes());
         }
-        let digest = hash.finalize();
-        let mut bytes = [0_u8; 16];
-        bytes.copy_from_slice(&digest[..16]);
-        uuid::Builder::from_custom_bytes(bytes).into_uuid()
+        identity(hash)
     }
+}
+
+/// The identity that a hash over a memory's content gives.
+pub(super) fn identity(hash: Sha256) -> Uuid {
+    let digest = hash.finalize();
+    let mut bytes = [0_u8; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
 /// The words with every run of white space as one space.

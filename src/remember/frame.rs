@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::exchange::identity;
 use crate::robot::Direction;
 use crate::see::Detection;
 
@@ -38,10 +39,7 @@ impl Frame {
         hash.update(b"frame");
         hash.update(self.seen_at.as_millisecond().to_le_bytes());
         hash.update([self.looked as u8]);
-        let digest = hash.finalize();
-        let mut bytes = [0_u8; 16];
-        bytes.copy_from_slice(&digest[..16]);
-        uuid::Builder::from_custom_bytes(bytes).into_uuid()
+        identity(hash)
     }
 
     /// What is embedded: the sentence, and what was said about the picture.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
 
 use super::Exchange;
-use super::embed::{EmbedError, EmbedText};
+use super::embed::{EmbedError, EmbedText, cosine};
 use super::recall::Scored;
 
 /// Vectors of the window's exchanges by [`Exchange::id`]. It holds no more than the window does.
@@ -38,7 +38,7 @@ impl JustSaid {
         }
         let scored = exchanges.iter().zip(&ids).filter_map(|(exchange, id)| {
             let vector = known.get(id)?;
-            let score = vector.iter().zip(question).map(|(a, b)| a * b).sum();
+            let score = cosine(vector, question);
             Some(Scored { exchange: exchange.clone(), score, just_said: true })
         });
         Ok(scored.collect())

@@ -3,6 +3,10 @@
 //! A search always returns something, so a memory counts only from its store's gate on. A question that names nothing
 //! ("What did we talk about this morning?") cannot be answered by likeness; it is answered by its time.
 
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
+
 use super::{Exchange, Recalled, Remembered, TimeRange};
 
 /// A candidate with its cosine to the question.
@@ -28,12 +32,17 @@ pub fn decide(mut candidates: Vec<Scored>, gate: f32, limit: usize, searched: us
     if candidates.is_empty() {
         return Recalled::Nothing { searched, best };
     }
-    candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
-    let top = candidates[0].score;
-    let tied = candidates.iter().take_while(|candidate| top - candidate.score <= AS_GOOD_AS).count();
-    candidates[..tied].sort_by_key(|candidate| std::cmp::Reverse(candidate.exchange.said_at));
+    best_first(&mut candidates, |candidate| candidate.score, |candidate| candidate.exchange.said_at);
     let memories = candidates.into_iter().take(limit).map(remembered).collect();
     Recalled::Found { memories }
+}
+
+/// Sorts by score, the best first, and those as good as the best by time, the newest first.
+pub(super) fn best_first<T>(candidates: &mut [T], score: impl Fn(&T) -> f32, at: impl Fn(&T) -> Timestamp) {
+    candidates.sort_by(|a, b| score(b).total_cmp(&score(a)));
+    let Some(top) = candidates.first().map(&score) else { return };
+    let tied = candidates.iter().take_while(|candidate| top - score(candidate) <= AS_GOOD_AS).count();
+    candidates[..tied].sort_by_key(|candidate| Reverse(at(candidate)));
 }
 
 fn remembered(candidate: Scored) -> Remembered {
@@ -70,7 +79,7 @@ pub fn sample(mut all: Vec<(Exchange, bool)>, limit: usize) -> Recalled {
 /// Whether a moment may answer. That it lies ahead of the clock is no reason against it: a robot that starts without
 /// the network may have a clock that is behind, and must not deny what it knows.
 #[must_use]
-pub fn may_answer(said_at: jiff::Timestamp, when: Option<TimeRange>) -> bool {
+pub fn may_answer(said_at: Timestamp, when: Option<TimeRange>) -> bool {
     when.is_none_or(|range| range.contains(said_at))
 }
 
@@ -111,8 +120,6 @@ fn is_framing(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
-
     use super::*;
 
     fn at(second: i64) -> Timestamp {

@@ -7,13 +7,13 @@
 use std::cmp::Reverse;
 
 use super::Frame;
+use super::embed::cosine;
+use super::recall::best_first;
 
 /// The blank competitor's sentence.
 pub const BLANK: &str = "I saw something.";
 /// The most frames that a sample shows; four pictures are what a small model keeps apart.
 pub const SAMPLE: usize = 4;
-/// Two frames of equal likeness to the question within this are told newest first. Not measured.
-const AS_GOOD_AS: f32 = 0.02;
 /// A frame that nobody spoke of holds only the detector's words. A question that names none of them must be so much
 /// nearer to be about it after all, by another word for it. Measured with MiniLM: a dragon to "I saw a cat." 0.51, right
 /// ones by other words over 0.60.
@@ -46,11 +46,7 @@ pub fn decide(mut candidates: Vec<Candidate>, named: &[String], gate: f32, blank
         let most = candidates.iter().map(|candidate| count(&candidate.frame)).max().unwrap_or(0);
         candidates.retain(|candidate| count(&candidate.frame) == most);
     }
-    candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
-    if let Some(top) = candidates.first().map(|candidate| candidate.score) {
-        let tied = candidates.iter().take_while(|candidate| top - candidate.score <= AS_GOOD_AS).count();
-        candidates[..tied].sort_by_key(|candidate| Reverse(candidate.frame.seen_at));
-    }
+    best_first(&mut candidates, |candidate| candidate.score, |candidate| candidate.frame.seen_at);
     candidates.truncate(limit);
     candidates
 }
@@ -100,7 +96,7 @@ pub fn sample(mut picks: Vec<Pick>, near_duplicate: f32, limit: usize) -> Vec<Fr
 #[must_use]
 pub fn likeness(a: &Pick, b: &Pick) -> f32 {
     if let (Some(a), Some(b)) = (&a.image, &b.image) {
-        return a.iter().zip(b).map(|(x, y)| x * y).sum();
+        return cosine(a, b);
     }
     let (a, b) = (&a.frame, &b.frame);
     let both = a.labels.iter().filter(|label| b.labels.contains(label)).count();

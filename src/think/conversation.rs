@@ -13,7 +13,7 @@ use super::brain::{BrainError, Message};
 use super::brains::{Brains, Choice};
 use super::hands::{Hands, Look};
 use super::lines;
-use super::turn::{Answer, Speak, Step, Turn, Witness};
+use super::turn::{self, Answer, Speak, Step, Turn, Witness};
 use super::window::{self, Kept, Limits, Window};
 use crate::remember::journal::{Journal, Left};
 use crate::remember::{Exchange, Memory};
@@ -150,7 +150,7 @@ impl Conversation {
             };
             let error = match outcome {
                 Ok(()) => {
-                    turn.close(None, mouth, &mut answer).await;
+                    turn::close(None, mouth, &mut answer, witness, began).await;
                     return answer;
                 }
                 Err(error) => error,
@@ -171,9 +171,7 @@ impl Conversation {
                 (brain, is_laptop, announcement) = (other.brain, other.is_laptop, other.announcement);
                 continue;
             }
-            let turn =
-                Turn { just_said: Vec::new(), system: &self.system, hands: &self.hands, witness, now: said.at, began };
-            turn.close(Some(&error), mouth, &mut answer).await;
+            turn::close(Some(&error), mouth, &mut answer, witness, began).await;
             return answer;
         }
     }

@@ -267,24 +267,33 @@ impl Turn<'_> {
 
     /// Says a sentence that is no part of the answer.
     pub async fn say_fixed(&self, sentence: String, mouth: &mut dyn Speak) {
-        (self.witness)(Step::Saying { sentence: sentence.clone(), after: self.began.elapsed() });
-        mouth.speak(sentence).await;
+        say_fixed(self.witness, self.began, sentence, mouth).await;
     }
+}
 
-    /// The end of a turn that nobody takes over: a fixed line where nothing, or only a part, was said.
-    pub async fn close(&self, error: Option<&BrainError>, mouth: &mut dyn Speak, answer: &mut Answer) {
-        if let Some(BrainError::Interrupted) = error {
-            answer.cut_short = true;
+async fn say_fixed(witness: Witness<'_>, began: Instant, sentence: String, mouth: &mut dyn Speak) {
+    witness(Step::Saying { sentence: sentence.clone(), after: began.elapsed() });
+    mouth.speak(sentence).await;
+}
+
+/// The end of a turn, begun at `began`, that nobody takes over: a fixed line where nothing, or only a part, was said.
+pub async fn close(
+    error: Option<&BrainError>,
+    mouth: &mut dyn Speak,
+    answer: &mut Answer,
+    witness: Witness<'_>,
+    began: Instant,
+) {
+    if let Some(error) = error {
+        answer.cut_short = true;
+        if matches!(error, BrainError::Interrupted) {
             return;
         }
-        if let Some(error) = error {
-            (self.witness)(Step::Trouble { what: error.to_string() });
-            answer.cut_short = true;
-        }
-        if answer.sentences.is_empty() {
-            self.say_fixed(lines::NO_ANSWER.to_owned(), mouth).await;
-        } else if error.is_some() {
-            self.say_fixed(lines::BROKE_OFF.to_owned(), mouth).await;
-        }
+        witness(Step::Trouble { what: error.to_string() });
+    }
+    if answer.sentences.is_empty() {
+        say_fixed(witness, began, lines::NO_ANSWER.to_owned(), mouth).await;
+    } else if error.is_some() {
+        say_fixed(witness, began, lines::BROKE_OFF.to_owned(), mouth).await;
     }
 }

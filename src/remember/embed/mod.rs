@@ -57,6 +57,11 @@ pub enum EmbedError {
     Refused { why: String },
 }
 
+/// How alike two unit vectors of one length are: their cosine, −1…1.
+pub(crate) fn cosine(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
 /// Sets the number of threads that the embedders' matrix products may use, once, before the first of them runs.
 ///
 /// They run on rayon's global pool, which nothing else in this process uses; after its first use this does nothing.

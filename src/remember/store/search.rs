@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::engine::{Order, Scope, Space};
 use super::{Inner, MemoryError};
+use crate::remember::embed::cosine;
 use crate::remember::naming;
 use crate::remember::recall::{self, Scored};
 use crate::remember::seen::{self, Candidate, Pick};
@@ -198,10 +199,6 @@ fn slices(range: TimeRange) -> Vec<TimeRange> {
         .filter(|slice| edge(*slice) < edge(slice + 1))
         .map(|slice| TimeRange { from: at(edge(slice)), to: at(edge(slice + 1) - 1) })
         .collect()
-}
-
-fn cosine(a: &[f32], b: &[f32]) -> f32 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 #[cfg(test)]
