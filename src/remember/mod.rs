@@ -7,7 +7,9 @@
 
 pub mod calibrate;
 pub mod embed;
+mod engine;
 pub mod exchange;
+mod folder;
 pub mod frame;
 pub mod journal;
 mod just_said;

@@ -1,26 +1,24 @@
-//! The `memory/` shard in Qdrant Edge. Only this file and its neighbour [`super::payload`] name the engine.
+//! The `memory/` shard in Qdrant Edge: exchanges and frames.
 //!
 //! Every call blocks. Points are validated before the engine sees them, because it accepts vectors of zeros and of
-//! not-a-numbers and panics on a payload that is no object. A panic inside the engine becomes an error here.
+//! not-a-numbers and panics on a payload that is no object.
 
 use std::collections::HashMap;
-use std::num::NonZeroUsize;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use jiff::Timestamp;
 use qdrant_edge::external::ordered_float::OrderedFloat;
 use qdrant_edge::{
-    AnyVariants, Condition, CountRequestBuilder, CreateIndex, Direction as Sorting, Distance, EdgeConfig,
-    EdgeConfigBuilder, EdgeShard, EdgeVectorParamsBuilder, FieldCondition, FieldIndexOperations, Filter,
-    IntegerIndexParamsBuilder, JsonPath, KeywordIndexParamsBuilder, Match, MatchAny, MatchValue, Memory as Placement,
-    NamedQuery, OrderBy, OrderByInterface, Payload, PayloadFieldSchema, PayloadSchemaParams, PayloadSelector,
-    PayloadSelectorExclude, PointId, PointInsertOperations, PointOperations, PointStruct, QueryEnum,
-    QueryRequestBuilder, Range, RetrieveRequestBuilder, ScoringQuery, ScrollRequestBuilder, UpdateOperation,
-    ValueVariants, VectorInternal, VectorStructInternal, Vectors, WalOptions, WithPayloadInterface, WithVector,
+    AnyVariants, Condition, CountRequestBuilder, Direction as Sorting, Distance, EdgeConfig, EdgeConfigBuilder,
+    EdgeShard, EdgeVectorParamsBuilder, FieldCondition, Filter, IntegerIndexParamsBuilder, KeywordIndexParamsBuilder,
+    Match, MatchAny, MatchValue, Memory as Placement, NamedQuery, OrderBy, OrderByInterface, Payload,
+    PayloadSchemaParams, PayloadSelector, PayloadSelectorExclude, PointId, PointInsertOperations, PointOperations,
+    PointStruct, QueryEnum, QueryRequestBuilder, Range, RetrieveRequestBuilder, ScoringQuery, ScrollRequestBuilder,
+    UpdateOperation, ValueVariants, VectorInternal, VectorStructInternal, Vectors, WithPayloadInterface, WithVector,
 };
 use uuid::Uuid;
 
+use super::super::engine::{EngineError, check_vector, failed, guarded, index, json_path, log_options};
 use super::payload::{JPEG, KIND, LABELS, LOOKED, Stored};
 use crate::remember::{Exchange, Frame, TimeRange};
 use crate::robot::Direction;
@@ -29,16 +27,8 @@ use crate::robot::Direction;
 pub const TEXT_DIMENSION: usize = 384;
 /// Numbers in a picture's vector; the contract of the shard.
 pub const IMAGE_DIMENSION: usize = 768;
-/// Bytes of one segment of the engine's write-ahead log. The engine's own 32 MiB leave an empty shard at 184 MB
-/// apparent; with 4 MiB it is 45 MB, 0.05 MB of them allocated (measured on 0.9.0).
-const LOG_SEGMENT_BYTES: usize = 4 * 1024 * 1024;
 /// Points read at once while walking the shard; frames carry their pictures.
 const PAGE: usize = 64;
-
-/// What the engine said when it could not.
-#[derive(Debug, thiserror::Error)]
-#[error("the search engine failed: {0}")]
-pub struct EngineError(pub String);
 
 /// A named vector of the shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,19 +52,8 @@ impl Space {
         }
     }
 
-    /// Checks a vector: as many finite numbers as the contract says, not all zero.
     fn check(self, vector: &[f32]) -> Result<(), EngineError> {
-        let (name, dimension) = (self.name(), self.dimension());
-        if vector.len() != dimension {
-            return Err(EngineError(format!("a {name} vector has {} numbers instead of {dimension}", vector.len())));
-        }
-        if !vector.iter().all(|number| number.is_finite()) {
-            return Err(EngineError(format!("a {name} vector holds something that is not a number")));
-        }
-        if vector.iter().all(|number| *number == 0.0) {
-            return Err(EngineError(format!("a {name} vector holds nothing but zeros")));
-        }
-        Ok(())
+        check_vector(self.name(), self.dimension(), vector)
     }
 }
 
@@ -164,23 +143,15 @@ impl Engine {
 
     fn make_indexes(&self) -> Result<(), EngineError> {
         let tenant = KeywordIndexParamsBuilder::new().is_tenant(true).build();
-        self.index(KIND, PayloadSchemaParams::Keyword(tenant))?;
+        index(&self.shard, KIND, PayloadSchemaParams::Keyword(tenant))?;
         for field in [Exchange::TIME, Frame::TIME] {
             let time = IntegerIndexParamsBuilder::new().range(true).lookup(false).build();
-            self.index(field, PayloadSchemaParams::Integer(time))?;
+            index(&self.shard, field, PayloadSchemaParams::Integer(time))?;
         }
         for field in [LABELS, LOOKED] {
-            self.index(field, PayloadSchemaParams::Keyword(KeywordIndexParamsBuilder::new().build()))?;
+            index(&self.shard, field, PayloadSchemaParams::Keyword(KeywordIndexParamsBuilder::new().build()))?;
         }
         Ok(())
-    }
-
-    fn index(&self, field: &str, schema: PayloadSchemaParams) -> Result<(), EngineError> {
-        let index =
-            CreateIndex { field_name: json_path(field)?, field_schema: Some(PayloadFieldSchema::FieldParams(schema)) };
-        self.shard
-            .update(UpdateOperation::FieldIndexOperation(FieldIndexOperations::CreateIndex(index)))
-            .map_err(failed)
     }
 
     /// Writes points; a point whose id is there already is replaced. On an error some of them may have been written.
@@ -300,11 +271,7 @@ fn config(search_threads: usize) -> EdgeConfig {
         .vector(Space::Image.name(), EdgeVectorParamsBuilder::new(IMAGE_DIMENSION, Distance::Cosine).build())
         .payload_memory(Placement::Cold)
         .max_search_threads(search_threads)
-        .wal_options(WalOptions {
-            segment_capacity: LOG_SEGMENT_BYTES,
-            segment_queue_len: 0,
-            retain_closed: NonZeroUsize::MIN,
-        })
+        .wal_options(log_options())
         .build()
 }
 
@@ -352,24 +319,4 @@ fn filter<S: Stored>(scope: &Scope) -> Result<Filter, EngineError> {
     }
     let none = scope.but.map(within).transpose()?.map(|condition| vec![condition]);
     Ok(Filter { must: Some(all), must_not: none, ..Filter::default() })
-}
-
-fn json_path(field: &str) -> Result<JsonPath, EngineError> {
-    field.parse().map_err(|()| EngineError(format!("`{field}` is no field name")))
-}
-
-fn failed(error: impl std::fmt::Display) -> EngineError {
-    EngineError(error.to_string())
-}
-
-/// Turns a panic inside the engine into an error, so that one bad file does not take the process down.
-fn guarded<T>(call: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        let words = panic
-            .downcast_ref::<&str>()
-            .map(|words| (*words).to_owned())
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "no reason given".into());
-        Err(EngineError(format!("it panicked: {words}")))
-    })
 }

@@ -1,13 +1,12 @@
 //! The store: one owner of the shard, reached through a handle that may be cloned.
 //!
 //! [`Memory`] validates, embeds, writes and searches; every blocking call runs on tokio's blocking threads and writers
-//! take turns. When `store` returns, the batch is on the disk itself. [`engine`] and [`payload`] are the only files
-//! that name Qdrant Edge; [`folder`] owns the lock and what stands beside the shard, [`search`] answers questions,
-//! [`rebuild`] carries a shard over to other models. When the shard cannot be opened it is set aside and an empty one
+//! take turns. When `store` returns, the batch is on the disk itself. [`folder`] owns
+//! the lock and what stands beside the shard, [`search`] answers questions, [`rebuild`] carries a shard over to other
+//! models. When the shard cannot be opened it is set aside and an empty one
 //! takes its place, and [`Opened::notes`] says so.
 
 mod engine;
-mod folder;
 mod payload;
 mod rebuild;
 mod search;
@@ -21,13 +20,15 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-pub use engine::{EngineError, IMAGE_DIMENSION, TEXT_DIMENSION};
-pub use folder::{FolderError, Lock};
+pub use engine::{IMAGE_DIMENSION, TEXT_DIMENSION};
 pub use rebuild::reembed;
+
+pub use super::engine::EngineError;
+pub use super::folder::{FolderError, Lock};
 
 use super::embed::{EmbedError, EmbedText, Identity};
 use super::just_said::JustSaid;
-use super::{Exchange, Frame, Query, Recalled, TimeRange};
+use super::{Exchange, Frame, Query, Recalled, TimeRange, folder};
 use crate::robot::Direction;
 use crate::see::EmbedImage;
 use engine::{Engine, Order, Point, Scope};

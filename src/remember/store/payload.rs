@@ -7,7 +7,7 @@ use qdrant_edge::Payload;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::engine::EngineError;
+use super::super::engine::EngineError;
 use crate::remember::{Exchange, Frame};
 
 /// The payload key of the tenant.

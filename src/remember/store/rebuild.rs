@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::engine::{Engine, EngineError, Point};
+use super::super::engine::EngineError;
+use super::engine::{Engine, Point};
 use super::payload::Stored;
 use super::{MemoryError, OpenError};
 use super::{Settings, claim, clear_sibling, count, create, folder, load, one_vector, picture_vector, remove};

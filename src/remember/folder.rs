@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::super::embed::Identity;
+use super::embed::Identity;
 
 /// The name of the shard of exchanges and frames inside the folder.
 pub const MEMORY: &str = "memory";
