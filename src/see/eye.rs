@@ -14,6 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
 
 pub use self::report::{EyeReport, Faults};
+use super::faces::Face;
 use super::gate::{CUT_SHARE, Gate, Verdict, Why};
 use super::infer::InferError;
 use super::picture::{self, FrozenWatch, PictureFault};
@@ -78,8 +79,10 @@ pub struct Glance {
     pub seen: Option<Seen>,
     /// Why the picture was of no use.
     pub fault: Option<PictureFault>,
-    /// Whether anything was looked for in it.
+    /// Whether objects were looked for in it.
     pub detected: bool,
+    /// The faces in it; `None` where none were looked for, empty where there is none.
+    pub faces: Option<Vec<Face>>,
     /// Whether a script's annotations were taken for detections.
     pub stand_in: bool,
 }
@@ -96,6 +99,8 @@ pub struct Seen {
     /// The labels of it, each once, sorted.
     pub labels: Vec<String>,
     pub people: u32,
+    /// The faces in this picture; for a look on purpose each usable one has its vector.
+    pub faces: Vec<Face>,
     pub looked: Direction,
     pub at: Timestamp,
     /// What became another; empty for a look on purpose.
@@ -291,6 +296,7 @@ fn keep(view: View<'_>, mut change: Change, stand_in: bool, now: Timestamp) -> R
         detections,
         labels,
         people: u32::try_from(people).unwrap_or(u32::MAX),
+        faces: Vec::new(),
         looked: view.picture.looked,
         at: now,
         change,
