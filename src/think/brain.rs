@@ -175,6 +175,16 @@ pub trait Brain: Send + Sync {
         Box::pin(std::future::ready(Err(BrainError::Blind { who: self.name(), why })))
     }
 
+    /// Answers a small question beside the conversation, of which it knows nothing: `system` says what is wanted, `text`
+    /// is what it is about. No tool is called, and nothing is spoken.
+    ///
+    /// # Errors
+    /// [`BrainError`]; [`BrainError::Unusable`] from a brain that cannot.
+    fn aside<'a>(&'a self, _system: &'a str, _text: &'a str) -> BoxFuture<'a, Result<String, BrainError>> {
+        let error = BrainError::Unusable { url: self.name(), why: "it answers no questions beside a turn".into() };
+        Box::pin(std::future::ready(Err(error)))
+    }
+
     /// Tokens that `request` takes with everything around it (system prompt, tools, template), as the brain itself
     /// counts them; `None` where it does not count.
     fn count<'a>(&'a self, _request: &'a Request) -> BoxFuture<'a, Option<u32>> {

@@ -18,7 +18,7 @@ use super::lines;
 use super::turn::{self, Answer, Speak, Step, Turn, Witness};
 use super::window::{self, Kept, Limits, Window};
 use crate::act::Motion;
-use crate::remember::journal::{Journal, Left};
+use crate::remember::journal::{Journal, JournalError, Left};
 use crate::remember::{Exchange, Memory};
 
 /// What somebody said, heard or typed.
@@ -145,6 +145,25 @@ impl Conversation {
             mute: spoken.mute,
             moved,
         }
+    }
+
+    /// Keeps an exchange that no brain had a part in: a greeting's reply, a name that was given.
+    pub async fn note(&mut self, exchange: Exchange, witness: Witness<'_>) -> Moved {
+        let kept = Kept { exchange, from_memory: false };
+        self.write_down(&kept, witness);
+        self.window.add(kept, None);
+        self.make_room().await
+    }
+
+    /// Changes every exchange that is not in the memory yet, or lets it go where `change` gives none; the journal holds
+    /// nothing else when this returns.
+    ///
+    /// # Errors
+    /// [`JournalError`] when the journal could not be written anew: it still holds what was there before.
+    pub fn change(&mut self, change: &dyn Fn(Exchange) -> Option<Exchange>) -> Result<(), JournalError> {
+        self.window.change(change);
+        self.left_over = std::mem::take(&mut self.left_over).into_iter().filter_map(change).collect();
+        self.rewrite_journal()
     }
 
     async fn answer(&mut self, said: &Said, mouth: &mut dyn Speak, witness: Witness<'_>) -> Answer {
@@ -291,7 +310,7 @@ impl Conversation {
             return Moved { kept_because: Some(why), ..Moved::default() };
         }
         self.window.leave(batch.len());
-        self.rewrite_journal();
+        self.shorten_journal();
         Moved { left_window: batch.len(), stored, kept_because: None }
     }
 
@@ -303,26 +322,31 @@ impl Conversation {
         match store(&self.hands.memory, self.left_over.clone()).await {
             Ok(()) => {
                 self.left_over.clear();
-                self.rewrite_journal();
+                self.shorten_journal();
                 Moved { stored, ..Moved::default() }
             }
             Err(why) => Moved { kept_because: Some(why), ..Moved::default() },
         }
     }
 
-    /// Writes the journal anew from what is not in the memory yet. If that fails the old one stays, which stores
-    /// nothing twice.
-    fn rewrite_journal(&mut self) {
+    /// What has reached the memory leaves the journal. If that fails the old one stays, which stores nothing twice.
+    fn shorten_journal(&mut self) {
+        if let Err(error) = self.rewrite_journal() {
+            tracing::warn!(%error, "the journal of the conversation was not shortened");
+        }
+    }
+
+    /// Writes the journal anew from what is not in the memory yet.
+    fn rewrite_journal(&mut self) -> Result<(), JournalError> {
         let open: Vec<Exchange> = self
             .left_over
             .iter()
             .cloned()
             .chain(window::storable(&self.window.kept().cloned().collect::<Vec<_>>()))
             .collect();
-        if let Some(journal) = &mut self.journal
-            && let Err(error) = tokio::task::block_in_place(|| journal.replace(&open))
-        {
-            tracing::warn!(%error, "the journal of the conversation was not shortened");
+        match &mut self.journal {
+            Some(journal) => tokio::task::block_in_place(|| journal.replace(&open)),
+            None => Ok(()),
         }
     }
 

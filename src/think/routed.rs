@@ -95,6 +95,10 @@ impl Brain for Routed {
         self.server.describe(request, deltas)
     }
 
+    fn aside<'a>(&'a self, system: &'a str, text: &'a str) -> BoxFuture<'a, Result<String, BrainError>> {
+        self.server.aside(system, text)
+    }
+
     fn count<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Option<u32>> {
         self.server.count(request)
     }

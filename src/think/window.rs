@@ -99,6 +99,15 @@ impl Window {
         }
     }
 
+    /// Changes every exchange, or lets it go where `change` gives none.
+    pub fn change(&mut self, change: &dyn Fn(Exchange) -> Option<Exchange>) {
+        let kept = std::mem::take(&mut self.kept);
+        self.kept = kept
+            .into_iter()
+            .filter_map(|Kept { exchange, from_memory }| Some(Kept { exchange: change(exchange)?, from_memory }))
+            .collect();
+    }
+
     /// Takes the brain's own count of a prompt that holds the window as it is now, and nothing of a turn.
     pub fn measured(&mut self, prompt_tokens: u32) {
         let overhead = prompt_tokens.saturating_sub(self.estimated());

@@ -9,6 +9,7 @@
 
 mod address;
 mod answer;
+mod aside;
 mod body;
 mod events;
 mod faults;
@@ -183,7 +184,7 @@ impl HttpBrain {
     }
 
     /// A server that was away or asleep may come back with another model.
-    fn learn_from(&self, outcome: &Result<Finish, BrainError>) {
+    fn learn_from<T>(&self, outcome: &Result<T, BrainError>) {
         if matches!(outcome, Err(BrainError::Away { .. } | BrainError::Waking { .. } | BrainError::TimedOut { .. })) {
             self.set_warm(false);
         }
@@ -272,6 +273,15 @@ impl Brain for HttpBrain {
     ) -> BoxFuture<'a, Result<Finish, BrainError>> {
         async move {
             let outcome = self.answer(request, &deltas).await;
+            self.learn_from(&outcome);
+            outcome
+        }
+        .boxed()
+    }
+
+    fn aside<'a>(&'a self, system: &'a str, text: &'a str) -> BoxFuture<'a, Result<String, BrainError>> {
+        async move {
+            let outcome = self.answer_aside(system, text).await;
             self.learn_from(&outcome);
             outcome
         }
