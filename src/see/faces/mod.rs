@@ -4,11 +4,18 @@
 //! [`Face`] for each face of a picture. Whose face it is, is decided elsewhere. Nothing here can die: what fails is an
 //! error of that picture, and the next one is looked at again.
 
-mod quality;
+pub mod align;
+pub mod quality;
+mod sface;
+pub mod stand_in;
+pub mod track;
 mod watch;
+mod yunet;
 
 pub use quality::Quality;
-pub use watch::Watch;
+pub use sface::Sface;
+pub use watch::{FaceReport, Glimpse, Watch};
+pub use yunet::{MOST_FACES, Yunet};
 
 use super::Rgb;
 use super::infer::InferError;
@@ -30,7 +37,8 @@ pub struct Face {
     /// How sure the detector is that it is a face, 0…1. It says nothing about how well the face can be recognised: see
     /// [`Face::quality`].
     pub score: f32,
-    /// The same number while this face is followed without a break; never reused by one eye.
+    /// The same number while this face is followed without a break; never reused while the process lives, which has one
+    /// eye. A new one where it may be another face.
     pub track: u32,
     pub quality: Quality,
     /// [`DIMENSION`] numbers of length 1; `None` where the face was not embedded in this picture: too poor
