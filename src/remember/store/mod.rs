@@ -487,7 +487,7 @@ fn check_identity(shard: &Path, current: &Identity) -> Result<(), OpenError> {
     }
 }
 
-fn describe(identity: &Identity) -> String {
+pub(super) fn describe(identity: &Identity) -> String {
     let weights: String = identity.weights.chars().take(8).collect();
     format!("{} (weights {weights}, preprocessing {})", identity.model, identity.preprocessing)
 }
@@ -545,6 +545,6 @@ fn one_vector(embedder: &dyn EmbedText, words: &str) -> Result<Vec<f32>, MemoryE
     vectors.pop().ok_or_else(|| EmbedError::Run { why: "one text gave no vector".into() }.into())
 }
 
-fn mb(bytes: u64) -> u64 {
+pub(super) fn mb(bytes: u64) -> u64 {
     bytes / 1_000_000
 }
