@@ -70,6 +70,9 @@ pub struct ListenConfig {
     /// After the robot has spoken, the microphone is ignored this much longer, in milliseconds. Not measured on a
     /// robot: long enough for the sound still in the buffers.
     pub echo_wait_ms: u32,
+    /// Whether somebody may speak over the robot: it then listens while it speaks, and falls silent. Only for a
+    /// microphone that takes the robot's own voice out of what it hears.
+    pub barge_in: bool,
     /// Below this mean log-probability a transcription is rejected. Chosen on synthetic speech against six minutes
     /// of noise.
     pub min_log_probability: f32,
@@ -256,6 +259,7 @@ impl Default for ListenConfig {
             end_silence_ms: 600,
             max_utterance_s: 15,
             echo_wait_ms: 300,
+            barge_in: false,
             min_log_probability: -0.8,
             max_no_speech: 0.6,
             deaf_after_s: 60,

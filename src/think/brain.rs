@@ -181,8 +181,8 @@ pub trait Brain: Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
-    /// Tokens of context that one request and its answer may fill together, as far as known.
-    fn context_tokens(&self) -> Option<u32> {
+    /// Tokens that one request may take so that its whole answer still fits, as far as known.
+    fn prompt_room(&self) -> Option<u32> {
         None
     }
 

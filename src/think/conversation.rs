@@ -4,17 +4,20 @@
 //! the oldest half moves into the memory and leaves the window only when it is stored. If this dies, the journal still
 //! holds what the memory does not.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::brain::{BrainError, Message};
+use super::brain::{Brain, BrainError, Message, Request};
 use super::brains::{Brains, Choice};
 use super::hands::{Hands, Look};
+use super::interrupt::Interrupt;
 use super::lines;
 use super::turn::{self, Answer, Speak, Step, Turn, Witness};
 use super::window::{self, Kept, Limits, Window};
+use crate::act::Motion;
 use crate::remember::journal::{Journal, Left};
 use crate::remember::{Exchange, Memory};
 
@@ -63,6 +66,10 @@ pub struct Conversation {
     left_over: Vec<Exchange>,
     /// True once the process is ending: a running answer is dropped, what was heard is still written down.
     ending: watch::Receiver<bool>,
+    /// Somebody speaks over the robot: the running answer is dropped.
+    interrupt: Interrupt,
+    /// Who was asked last.
+    brain: Option<Arc<dyn Brain>>,
 }
 
 impl Conversation {
@@ -75,13 +82,35 @@ impl Conversation {
         journal: Option<Journal>,
         ending: watch::Receiver<bool>,
     ) -> Self {
-        Self { hands, brains, system, window: Window::new(limits), journal, left_over: Vec::new(), ending }
+        Self {
+            hands,
+            brains,
+            system,
+            window: Window::new(limits),
+            journal,
+            left_over: Vec::new(),
+            ending,
+            interrupt: Interrupt::default(),
+            brain: None,
+        }
     }
 
     /// Stores what an earlier process left in its journal. Answers how many exchanges that were.
     pub async fn take_up(&mut self, left: Left) -> Moved {
         self.left_over = left.exchanges;
         self.store_left_over().await
+    }
+
+    /// What stops a running answer.
+    #[must_use]
+    pub fn interrupt(&self) -> Interrupt {
+        self.interrupt.clone()
+    }
+
+    /// The body's motion, which the tools share.
+    #[must_use]
+    pub fn motion(&self) -> Arc<Motion> {
+        Arc::clone(&self.hands.motion)
     }
 
     /// The exchanges in the window, oldest first.
@@ -106,6 +135,7 @@ impl Conversation {
             let kept = Kept { exchange: exchange.clone(), from_memory: answer.from_memory };
             self.write_down(&kept, witness);
             self.window.add(kept, answer.usage);
+            self.measure(answer.usage.is_some()).await;
         }
         let moved = self.make_room().await;
         TurnReport {
@@ -124,6 +154,8 @@ impl Conversation {
         // Messages of the window's front that this turn's brain is not shown.
         let mut left_out = 0;
         let mut answer = Answer::default();
+        let interrupt = self.interrupt.clone();
+        let mut interrupted = std::pin::pin!(interrupt.stopped());
         loop {
             let mut messages = self.window.messages();
             messages.drain(..left_out.min(messages.len()));
@@ -143,10 +175,12 @@ impl Conversation {
                 turn.say_fixed(lines::NO_BRAIN.to_owned(), mouth).await;
                 return answer;
             };
+            self.brain = Some(Arc::clone(&asked));
             let mut ending = self.ending.clone();
             let outcome = tokio::select! {
                 outcome = turn.run(asked.as_ref(), messages, mouth, &mut answer) => outcome,
                 Ok(_) = ending.wait_for(|ending| *ending) => Err(BrainError::Interrupted),
+                () = &mut interrupted => Err(BrainError::Interrupted),
             };
             let error = match outcome {
                 Ok(()) => {
@@ -173,6 +207,25 @@ impl Conversation {
             }
             turn::close(Some(&error), mouth, &mut answer, witness, began).await;
             return answer;
+        }
+    }
+
+    /// Fits the window to the brain that answered. Where a turn was not counted, or its count (which has tools' results
+    /// in it) would move something, the brain is asked for an exact one.
+    async fn measure(&mut self, counted: bool) {
+        let Some(brain) = self.brain.clone() else { return };
+        self.window.fit(brain.prompt_room());
+        if counted && !self.window.over_budget() {
+            return;
+        }
+        let request = Request {
+            system: self.system.clone(),
+            messages: self.window.messages(),
+            tools_allowed: true,
+            now: self.hands.clock.now(),
+        };
+        if let Some(tokens) = brain.count(&request).await {
+            self.window.measured(tokens);
         }
     }
 

@@ -99,8 +99,8 @@ impl Brain for Routed {
         self.server.count(request)
     }
 
-    fn context_tokens(&self) -> Option<u32> {
-        self.server.context_tokens()
+    fn prompt_room(&self) -> Option<u32> {
+        self.server.prompt_room()
     }
 
     fn reachable(&self) -> BoxFuture<'_, Result<(), BrainError>> {

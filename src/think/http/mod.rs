@@ -282,8 +282,10 @@ impl Brain for HttpBrain {
         self.count_tokens(request).boxed()
     }
 
-    fn context_tokens(&self) -> Option<u32> {
-        self.learned.context_tokens().into_iter().chain(self.server_cut_at()).min()
+    /// A server that cut the front off a prompt takes no longer one, whatever its context is said to be.
+    fn prompt_room(&self) -> Option<u32> {
+        let context = self.learned.context_tokens().map(|tokens| tokens.saturating_sub(self.answer_tokens));
+        context.into_iter().chain(self.server_cut_at()).min()
     }
 
     fn sees_pictures(&self) -> bool {

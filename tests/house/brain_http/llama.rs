@@ -174,7 +174,7 @@ async fn a_request_is_counted_beforehand_as_it_is_counted_afterwards() {
         (Some(4096), Some(true), Some(false))
     );
     assert!(!brain.lacks_tools() && !brain.sees_pictures());
-    assert_eq!(brain.context_tokens(), Some(4096));
+    assert_eq!(brain.prompt_room(), Some(4096 - 8));
     let asked = request(vec![user(CALL)]);
     let counted = brain.count(&asked).await;
     let (result, _) = ask(&brain, &asked).await;
