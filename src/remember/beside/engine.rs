@@ -19,6 +19,8 @@ use super::super::folder::FolderError;
 /// The engine's own note in a shard's folder.
 pub const CONFIG: &str = "edge_config.json";
 
+const CLOSED: &str = "its files were exchanged and could not be opened again; restart the robot";
+
 /// An open shard; `None` after an exchange that failed.
 pub struct Shard {
     open: RwLock<Option<EdgeShard>>,
@@ -53,6 +55,12 @@ impl Shard {
         self.with(|shard| shard.retrieve(request))
     }
 
+    /// The shard itself, for one who is about to put it behind another handle.
+    pub fn into_open(self) -> Result<EdgeShard, EngineError> {
+        let open = self.open.into_inner().unwrap_or_else(PoisonError::into_inner);
+        open.ok_or_else(|| EngineError(CLOSED.into()))
+    }
+
     /// Closes the shard, runs `swap`, and opens what is in its place then, with `load`.
     ///
     /// # Errors
@@ -72,10 +80,10 @@ impl Shard {
         Ok(swapped?)
     }
 
-    fn with<T>(&self, call: impl FnOnce(&EdgeShard) -> OperationResult<T>) -> OperationResult<T> {
+    /// Any other call.
+    pub fn with<T>(&self, call: impl FnOnce(&EdgeShard) -> OperationResult<T>) -> OperationResult<T> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        let closed = "its files were exchanged and could not be opened again; restart the robot";
-        call(open.as_ref().ok_or_else(|| OperationError::service_error_light(closed))?)
+        call(open.as_ref().ok_or_else(|| OperationError::service_error_light(CLOSED))?)
     }
 }
 

@@ -7,6 +7,7 @@
 //! build the shard anew beside the old one, so that what is gone is gone from every file; what the disk itself keeps
 //! of freed blocks is beyond any program.
 
+mod change;
 mod engine;
 mod names;
 mod open;
@@ -20,6 +21,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use change::Change;
+pub(crate) use names::{checked as checked_name, same as same_name};
 pub use names::{nearest_names, spoken_name};
 pub use open::{OpenedPeople, PeopleOpenError};
 
