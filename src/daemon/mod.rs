@@ -73,7 +73,9 @@ pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: D
     diary(&Event::TakenUp(conversation.take_up(left).await));
 
     let folder = config.remember.folder.clone();
-    let desk = Desk { memory: memory.clone(), folder, clock: clock.clone(), health: Arc::clone(&health) };
+    let (people, window) = (Err("faces are not looked at yet".to_owned()), None);
+    let desk =
+        Desk { memory: memory.clone(), folder, clock: clock.clone(), health: Arc::clone(&health), people, window };
     // The folder is ours even where its shard could not be opened.
     open_socket(config, desk, &diary);
     if let Ok(memory) = memory.clone() {
