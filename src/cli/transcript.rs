@@ -36,7 +36,7 @@ fn lines(event: &Event, now: Timestamp, zone: &TimeZone) -> Vec<String> {
         )],
         Event::TakenUp(moved) | Event::Ended(moved) if moved.kept_because.is_some() => not_stored(moved),
         Event::TakenUp(_) => Vec::new(),
-        Event::Heard { heard, seconds: length } => {
+        Event::Heard { heard, seconds: length, .. } => {
             let how = format!(
                 "{length:.1} s of speech, heard in {:.2} s, {:.0} % sure",
                 heard.transcribed_in_ms as f64 / 1000.0,
@@ -44,6 +44,7 @@ fn lines(event: &Event, now: Timestamp, zone: &TimeZone) -> Vec<String> {
             );
             vec![spoken("You", &Style::new().cyan().bold(), &heard.text, &time(heard.started_at, zone), &how)]
         }
+        Event::Interrupted => vec![aside("interrupted", "somebody spoke over the robot; it fell silent")],
         Event::NotHeard { why } => vec![aside("not heard", why)],
         Event::Saw { sentence, at, stand_in, stored } => {
             let stored = match stored {

@@ -63,6 +63,8 @@ const SECTIONS: [(&str, &[(&str, Allowed)]); 9] = [
             // A camera gives 30 a second, and no robot detects objects in all of them.
             ("frames_per_second_changing", Number(0.1, 30.0)),
             ("seconds_between_quiet", Number(0.1, 3_600.0)),
+            ("faces", Flag),
+            ("faces_per_second", Number(0.1, 30.0)),
             ("stable_for_s", Number(0.0, 60.0)),
             ("forget_after_s", Number(0.1, 600.0)),
             ("near_duplicate", Number(0.0, 1.0)),
@@ -116,6 +118,8 @@ const SECTIONS: [(&str, &[(&str, Allowed)]); 9] = [
             ("speech", Text(1, "the name of a model, or \"auto\"")),
             ("voice_activity", Text(1, "the name of a model, or \"auto\"")),
             ("detector", Text(1, "the name of a model, or \"auto\"")),
+            ("face_detector", Text(1, "the name of a model, or \"auto\"")),
+            ("face", Text(1, "the name of a model, or \"auto\"")),
             ("image", Text(1, "the name of a model, or \"auto\"")),
         ],
     ),

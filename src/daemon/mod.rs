@@ -33,7 +33,6 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::{self, Desk};
 use crate::health::Health;
-use crate::listen::Utterance;
 use crate::listen::whisper::{HearError, Whisper};
 use crate::remember::Memory;
 use crate::robot::{Attention, Direction, Robot};
@@ -41,6 +40,7 @@ use crate::see::sight::Sight;
 use crate::think::conversation::{Conversation, Said};
 use crate::think::turn::{Speak, Step};
 pub use diary::{Diary, Event};
+use listening::{BargeIn, Noticed};
 use parts::{Hearing, Mind, PartError};
 use seeing::Seeing;
 
@@ -73,7 +73,9 @@ pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: D
     diary(&Event::TakenUp(conversation.take_up(left).await));
 
     let folder = config.remember.folder.clone();
-    let desk = Desk { memory: memory.clone(), folder, clock: clock.clone(), health: Arc::clone(&health) };
+    let (people, window) = (Err("faces are not looked at yet".to_owned()), None);
+    let desk =
+        Desk { memory: memory.clone(), folder, clock: clock.clone(), health: Arc::clone(&health), people, window };
     // The folder is ours even where its shard could not be opened.
     open_socket(config, desk, &diary);
     if let Ok(memory) = memory.clone() {
@@ -88,6 +90,7 @@ pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: D
         speaking: Arc::default(),
         ending: Arc::default(),
         deaf: Arc::default(),
+        barge_in: config.listen.barge_in.then(|| barge_in(&mouth, &conversation)),
     };
     if let Ok(sight) = sight {
         if let Ok(memory) = &memory {
@@ -125,7 +128,7 @@ struct Talk<'a> {
 impl Talk<'_> {
     async fn until_the_end(
         &mut self,
-        utterances: Option<mpsc::Receiver<Utterance>>,
+        utterances: Option<mpsc::Receiver<Noticed>>,
         whisper: Option<Arc<Whisper>>,
         mut ending: watch::Receiver<bool>,
     ) {
@@ -152,7 +155,7 @@ impl Talk<'_> {
         }
     }
 
-    async fn hear(&mut self, utterance: Utterance, whisper: &Whisper) {
+    async fn hear(&mut self, Noticed { utterance, at }: Noticed, whisper: &Whisper) {
         let diary = Arc::clone(&self.shared.diary);
         let seconds = utterance.samples.len() as f64 / f64::from(crate::listen::RATE);
         let heard = match whisper.transcribe(utterance).await {
@@ -164,7 +167,7 @@ impl Talk<'_> {
             }
         };
         self.shared.health.set("hearing", true, "understands what is said");
-        diary(&Event::Heard { heard: heard.clone(), seconds });
+        diary(&Event::Heard { heard: heard.clone(), seconds, after: at.elapsed() });
         self.shared.robot.attend(Attention::Thinking);
         self.turn += 1;
         let began = Instant::now();
@@ -250,6 +253,16 @@ async fn mouth(config: &Config, robot: Arc<dyn Robot>, health: &Health) -> Resul
     Ok(Mouth::start(robot, report.voice())?)
 }
 
+/// Falls silent, drops the answer that is being made, and forgets the movement that waits.
+fn barge_in(mouth: &Arc<Mouth>, conversation: &Conversation) -> BargeIn {
+    let (mouth, interrupt, motion) = (Arc::clone(mouth), conversation.interrupt(), conversation.motion());
+    Arc::new(move || {
+        mouth.stop();
+        interrupt.stop();
+        motion.stop();
+    })
+}
+
 /// What was visible when the last process ended is not new to this one.
 async fn keep_in_view(sight: &Sight, memory: &Memory) {
     for direction in [Direction::Ahead, Direction::Left, Direction::Right] {
@@ -272,7 +285,7 @@ fn see(seeing: Seeing) {
 async fn hearing(
     config: &Config,
     shared: &listening::Shared,
-) -> (Option<mpsc::Receiver<Utterance>>, Option<Arc<Whisper>>) {
+) -> (Option<mpsc::Receiver<Noticed>>, Option<Arc<Whisper>>) {
     if !config.listen.enabled {
         shared.health.set("hearing", true, "switched off in [listen]");
         return (None, None);

@@ -18,7 +18,9 @@ use crate::listen::Ear;
 use crate::listen::ear::EarError;
 use crate::listen::vad::{Vad, VadError};
 use crate::listen::whisper::{Whisper, WhisperError};
-use crate::models::{Library, ModelError, Pooling as ModelPooling, SpeechModel, TextModel, VoiceActivityModel};
+use crate::models::{
+    FaceGates, Library, ModelError, Pooling as ModelPooling, SpeechModel, TextModel, VoiceActivityModel,
+};
 use crate::remember::embed::bert::{BertEmbedder, BertFiles, Pooling};
 use crate::remember::embed::{EmbedError, EmbedText};
 use crate::remember::journal::{Journal, JournalError, Left};
@@ -29,6 +31,7 @@ use crate::robot::day::{Day, DayError};
 use crate::robot::sim::Sim;
 use crate::see::detect::Yolox;
 use crate::see::eye::{Eye, EyeError, EyeSettings};
+use crate::see::faces::{Sface, Watch, Yunet, stand_in};
 use crate::see::image::{SiglipEmbedder, SiglipFacts, SiglipFiles};
 use crate::see::infer::{Engine, Places};
 use crate::see::sight::Sight;
@@ -230,20 +233,88 @@ pub fn load_seeing(config: &Config) -> Result<Seeing, PartError> {
         forget_after_s: see.forget_after_s,
         frames_per_second_changing: see.frames_per_second_changing,
         seconds_between_quiet: see.seconds_between_quiet,
+        faces_per_second: see.faces_per_second,
         // The simulated camera repeats its files.
         frozen_after_s: match config.robot.body {
             BodyKind::Sim => None,
         },
     };
-    Ok(Seeing { sight: Sight::new(Eye::new(detector, &settings)?), in_use })
+    let (eye, faces) = (Eye::new(detector, &settings)?, load_faces(config)?);
+    let in_use = format!("{in_use}; {}", faces.in_use);
+    let eye = match faces.watch {
+        Some(watch) => eye.with_faces(watch),
+        None => eye,
+    };
+    Ok(Seeing { sight: Sight::new(eye), in_use })
+}
+
+/// Everything that sees faces.
+pub struct Faces {
+    /// `None` where nothing can find faces, or the owner wants none found.
+    pub watch: Option<Watch>,
+    /// What its likenesses mean; `None` where its faces have no vectors.
+    pub gates: Option<FaceGates>,
+    /// Which models, or why there are none.
+    pub in_use: String,
+}
+
+/// Loads what sees faces; for a day that marks faces, the stand-in. A missing model is no error: without one that finds
+/// faces none are seen, without one that tells them apart nobody is known by theirs. Blocks for tenths of a second.
+///
+/// # Errors
+/// [`PartError`] for settings that the owner must correct.
+pub fn load_faces(config: &Config) -> Result<Faces, PartError> {
+    let without = |in_use: String| Faces { watch: None, gates: None, in_use };
+    if !config.see.faces {
+        return Ok(without("faces are switched off in [see]".into()));
+    }
+    let day = &config.robot.day;
+    if !day.as_os_str().is_empty() && Day::load(day)?.marks_faces() {
+        let in_use = "faces: the day's own marks stand in for both models".into();
+        return Ok(Faces { watch: Some(Watch::stand_in()), gates: Some(stand_in::gates()), in_use });
+    }
+    let library = library(config)?;
+    let engine = match engine(config, &library) {
+        Ok(engine) => engine,
+        Err(why) => return Ok(without(format!("no faces are seen ({why})"))),
+    };
+    let finder = library.face_detector().map_err(|error| error.to_string()).and_then(|model| {
+        let finder = Yunet::load(&engine, &model.name, &model.facts, &model.weights);
+        finder.map(|finder| (finder, model.in_use)).map_err(|error| error.to_string())
+    });
+    let (finder, found_by) = match finder {
+        Ok(loaded) => loaded,
+        Err(why) => return Ok(without(format!("no faces are seen ({why})"))),
+    };
+    let embedder = library.face().map_err(|error| error.to_string()).and_then(|model| {
+        let embedder = Sface::load(&engine, model.identity, &model.facts, &model.weights);
+        embedder.map(|embedder| (embedder, model.facts.gates, model.in_use)).map_err(|error| error.to_string())
+    });
+    let finder = Box::new(finder);
+    Ok(match embedder {
+        Ok((embedder, gates, known_by)) => Faces {
+            watch: Some(Watch::new(finder, Some(Box::new(embedder)))),
+            gates: Some(gates),
+            in_use: format!("{found_by}; {known_by}"),
+        },
+        Err(why) => Faces {
+            watch: Some(Watch::new(finder, None)),
+            gates: None,
+            in_use: format!("{found_by}; nobody is known by face ({why})"),
+        },
+    })
+}
+
+fn engine(config: &Config, library: &Library) -> Result<Engine, String> {
+    let runtime = library.runtime().ok().map(|runtime| runtime.library);
+    let places = Places::of_this_process(&config.see.onnx_runtime, runtime);
+    let threads = config.limits.see_threads as usize;
+    Engine::start(config.see.backend, &places, threads).map_err(|error| error.to_string())
 }
 
 fn load_detector(config: &Config, library: &Library) -> Result<(Yolox, String), String> {
     let model = library.detector().map_err(|error| error.to_string())?;
-    let runtime = library.runtime().ok().map(|runtime| runtime.library);
-    let places = Places::of_this_process(&config.see.onnx_runtime, runtime);
-    let threads = config.limits.see_threads as usize;
-    let engine = Engine::start(config.see.backend, &places, threads).map_err(|error| error.to_string())?;
+    let engine = engine(config, library)?;
     let detector = Yolox::load(&engine, &model.name, &model.weights).map_err(|error| error.to_string())?;
     Ok((detector, format!("{}; {}", model.in_use, engine.in_use())))
 }

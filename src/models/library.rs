@@ -23,7 +23,7 @@ pub struct Library {
     pub(super) folder: PathBuf,
     pub(super) sources: Sources,
     /// The model that the config names for each role, or [`AUTO`].
-    wanted: [(Role, String); 5],
+    wanted: [(Role, String); 7],
 }
 
 /// The text model in use.
@@ -196,6 +196,8 @@ impl Library {
             (Role::Speech, config.speech.clone()),
             (Role::VoiceActivity, config.voice_activity.clone()),
             (Role::Detector, config.detector.clone()),
+            (Role::FaceDetector, config.face_detector.clone()),
+            (Role::Face, config.face.clone()),
             (Role::Image, config.image.clone()),
         ];
         for (role, name) in &wanted {
@@ -370,7 +372,7 @@ impl Library {
     }
 
     /// The first model that may be used and is whole, and the line that says which and why.
-    fn choose(&self, role: Role) -> Result<(&Model, String), ModelError> {
+    pub(super) fn choose(&self, role: Role) -> Result<(&Model, String), ModelError> {
         let mut passed_over: Vec<(&str, Option<String>)> = Vec::new();
         for model in self.manifest.of(role).filter(|model| self.may_use(model)) {
             let found = self.look(model, Look::Once)?;
@@ -395,7 +397,7 @@ impl Library {
         self.folder.join(&model.name)
     }
 
-    fn path(&self, model: &Model, part: Part) -> Result<PathBuf, ModelError> {
+    pub(super) fn path(&self, model: &Model, part: Part) -> Result<PathBuf, ModelError> {
         model.file(part).map(|file| self.folder_of(model).join(&file.name)).ok_or_else(|| unsound(model))
     }
 
@@ -481,7 +483,7 @@ fn in_use_line(role: Role, name: &str, named: bool, first_choice: Option<&(&str,
 }
 
 /// The manifest's checks rule this out; said instead of assumed.
-fn unsound(model: &Model) -> ModelError {
+pub(super) fn unsound(model: &Model) -> ModelError {
     ModelError::Manifest { line: 1, why: format!("{} lacks a section or a file that its role needs", model.name) }
 }
 

@@ -5,6 +5,7 @@
 //! until they are in the shard. The handle [`Memory`] may be cloned freely; the shard behind it has one writer. A shard that cannot be opened is set aside or refused with a sentence, never
 //! wiped.
 
+pub(crate) mod beside;
 pub mod calibrate;
 pub mod embed;
 mod engine;
@@ -14,6 +15,7 @@ pub mod frame;
 pub mod journal;
 mod just_said;
 mod naming;
+pub mod people;
 pub mod recall;
 pub mod seen;
 pub mod store;
@@ -22,6 +24,7 @@ use jiff::Timestamp;
 
 pub use exchange::Exchange;
 pub use frame::Frame;
+pub use people::{People, PersonId};
 pub use store::{Memory, MemoryError, OpenError, Settings, Stats};
 
 use crate::robot::Direction;

@@ -14,6 +14,7 @@ pub mod brains;
 pub mod conversation;
 pub mod hands;
 pub mod http;
+pub mod interrupt;
 pub mod leaks;
 pub mod lines;
 pub mod name;

@@ -98,6 +98,8 @@ backend = "rten"
 onnx_runtime = "lib/libonnxruntime.so"
 frames_per_second_changing = 1
 seconds_between_quiet = 10
+faces = false
+faces_per_second = 2
 stable_for_s = 1.5
 forget_after_s = 3
 near_duplicate = 0.95
@@ -133,6 +135,8 @@ text = "bge-small"
 speech = "base"
 voice_activity = "silero"
 detector = "yolox"
+face_detector = "yunet"
+face = "sface"
 image = "siglip"
 [privacy]
 log_words = true

@@ -113,7 +113,7 @@ fn search(query: &str) -> Act {
 /// A voice that says everything, or stops after some sentences.
 #[derive(Default)]
 pub struct Voice {
-    handed: Vec<String>,
+    pub handed: Vec<String>,
     interrupted_after: Option<usize>,
 }
 

@@ -18,6 +18,7 @@ use qdrant_edge::{
 };
 use uuid::Uuid;
 
+use super::super::beside::engine::Shard;
 use super::super::engine::{EngineError, check_vector, failed, guarded, index, json_path, log_options};
 use super::payload::{JPEG, KIND, LABELS, LOOKED, Stored};
 use crate::remember::{Exchange, Frame, TimeRange};
@@ -59,7 +60,7 @@ impl Space {
 
 /// A memory with its checked vectors, ready to be written.
 #[derive(Debug)]
-pub struct Point(PointStruct);
+pub struct Point(pub(super) PointStruct);
 
 impl Point {
     /// Checks the vectors: `text` over its words, `image` over its picture where there is one.
@@ -115,7 +116,7 @@ pub struct Page<S> {
 
 /// An open shard. Dropping it flushes.
 pub struct Engine {
-    shard: EdgeShard,
+    pub(super) shard: Shard,
 }
 
 impl Engine {
@@ -123,10 +124,9 @@ impl Engine {
     pub fn create(path: &Path, search_threads: usize) -> Result<Self, EngineError> {
         guarded(|| {
             let shard = EdgeShard::new(path, config(search_threads)).map_err(failed)?;
-            let engine = Self { shard };
-            engine.make_indexes()?;
-            engine.shard.flush().map_err(failed)?;
-            Ok(engine)
+            make_indexes(&shard)?;
+            shard.flush().map_err(failed)?;
+            Ok(Self { shard: Shard::new(shard) })
         })
     }
 
@@ -137,21 +137,8 @@ impl Engine {
     pub fn load(path: &Path, search_threads: usize) -> Result<Self, EngineError> {
         guarded(|| {
             let shard = EdgeShard::load(path, Some(config(search_threads))).map_err(failed)?;
-            Ok(Self { shard })
+            Ok(Self { shard: Shard::new(shard) })
         })
-    }
-
-    fn make_indexes(&self) -> Result<(), EngineError> {
-        let tenant = KeywordIndexParamsBuilder::new().is_tenant(true).build();
-        index(&self.shard, KIND, PayloadSchemaParams::Keyword(tenant))?;
-        for field in [Exchange::TIME, Frame::TIME] {
-            let time = IntegerIndexParamsBuilder::new().range(true).lookup(false).build();
-            index(&self.shard, field, PayloadSchemaParams::Integer(time))?;
-        }
-        for field in [LABELS, LOOKED] {
-            index(&self.shard, field, PayloadSchemaParams::Keyword(KeywordIndexParamsBuilder::new().build()))?;
-        }
-        Ok(())
     }
 
     /// Writes points; a point whose id is there already is replaced. On an error some of them may have been written.
@@ -265,6 +252,19 @@ impl Engine {
     }
 }
 
+fn make_indexes(shard: &EdgeShard) -> Result<(), EngineError> {
+    let tenant = KeywordIndexParamsBuilder::new().is_tenant(true).build();
+    index(shard, KIND, PayloadSchemaParams::Keyword(tenant))?;
+    for field in [Exchange::TIME, Frame::TIME] {
+        let time = IntegerIndexParamsBuilder::new().range(true).lookup(false).build();
+        index(shard, field, PayloadSchemaParams::Integer(time))?;
+    }
+    for field in [LABELS, LOOKED] {
+        index(shard, field, PayloadSchemaParams::Keyword(KeywordIndexParamsBuilder::new().build()))?;
+    }
+    Ok(())
+}
+
 fn config(search_threads: usize) -> EdgeConfig {
     EdgeConfigBuilder::new()
         .vector(Space::Text.name(), EdgeVectorParamsBuilder::new(TEXT_DIMENSION, Distance::Cosine).build())
@@ -291,7 +291,7 @@ fn image(vectors: Option<VectorStructInternal>) -> Option<Vec<f32>> {
 }
 
 /// Everything but a frame's picture, which is a thousand times as large as the rest.
-fn without_pictures() -> Result<WithPayloadInterface, EngineError> {
+pub(super) fn without_pictures() -> Result<WithPayloadInterface, EngineError> {
     let exclude = PayloadSelectorExclude { exclude: vec![json_path(JPEG)?] };
     Ok(WithPayloadInterface::Selector(PayloadSelector::Exclude(exclude)))
 }
