@@ -296,6 +296,14 @@ impl Desk {
             Recalled::Seen { frames, .. } => {
                 SearchAnswer { memories: frames.into_iter().map(found_frame).collect(), ..empty }
             }
+            Recalled::Person(known) => SearchAnswer { memories: found(known.exchanges), ..empty },
+            Recalled::NeverMet { .. } => empty,
+            Recalled::Away(away) => SearchAnswer {
+                memories: away.frames.into_iter().map(found_frame).collect(),
+                by_time_alone: true,
+                searched: Some(away.of),
+                ..empty
+            },
             Recalled::Nothing { searched, best } => {
                 SearchAnswer { searched: Some(searched), best_below_gate: best, ..empty }
             }

@@ -115,6 +115,21 @@ fn result_lines(result: &ToolResult, took: Duration, now: Timestamp, zone: &Time
             now,
             zone,
         ),
+        ToolResult::Recalled(Recalled::Person(known)) => {
+            with_memories(headline(&format!("{} is known", known.name)), &known.exchanges, now, zone)
+        }
+        ToolResult::Recalled(Recalled::NeverMet { name }) => {
+            headline(&format!("never met {}", name.as_deref().unwrap_or("the one who asks")))
+        }
+        ToolResult::Recalled(Recalled::Away(away)) => {
+            let since = away.since.map_or_else(|| "today".into(), |since| told::told(since, now, zone));
+            let mut lines = headline(&format!("away since {since}: {} of {} pictures", away.frames.len(), away.of));
+            lines.extend(
+                away.came.iter().map(|(name, at)| aside("", &format!("   {name}, {}", told::told(*at, now, zone)))),
+            );
+            lines.extend(frames_lines(&away.frames, now, zone));
+            lines
+        }
         ToolResult::Recalled(Recalled::Seen { frames, how }) => {
             let how = match how {
                 HowSeen::Named => format!("{} found", counted(frames.len(), "picture", "pictures")),
@@ -122,11 +137,7 @@ fn result_lines(result: &ToolResult, took: Duration, now: Timestamp, zone: &Time
                 HowSeen::LastLook => "the last look that way".into(),
             };
             let mut lines = headline(&how);
-            lines.extend(frames.iter().map(|SeenFrame { frame, score }| {
-                let score = score.map_or_else(|| "    ".into(), |score| format!("{score:.2}"));
-                let when = told::told(frame.seen_at, now, zone);
-                aside("", &format!("   {} {}  {}", style(score).yellow(), style(when).italic(), frame.words()))
-            }));
+            lines.extend(frames_lines(frames, now, zone));
             lines
         }
         ToolResult::Recalled(Recalled::Nothing { searched, best }) => {
@@ -140,6 +151,15 @@ fn result_lines(result: &ToolResult, took: Duration, now: Timestamp, zone: &Time
         ToolResult::CouldNotMove { why } => headline(&format!("could not move: {why}")),
         ToolResult::Refused { why } => headline(&format!("refused: {why}")),
     }
+}
+
+fn frames_lines(frames: &[SeenFrame], now: Timestamp, zone: &TimeZone) -> Vec<String> {
+    let line = |SeenFrame { frame, score }: &SeenFrame| {
+        let score = score.map_or_else(|| "    ".into(), |score| format!("{score:.2}"));
+        let when = told::told(frame.seen_at, now, zone);
+        aside("", &format!("   {} {}  {}", style(score).yellow(), style(when).italic(), frame.words()))
+    };
+    frames.iter().map(line).collect()
 }
 
 fn with_memories(mut lines: Vec<String>, memories: &[Remembered], now: Timestamp, zone: &TimeZone) -> Vec<String> {

@@ -92,6 +92,35 @@ pub enum HowSeen {
     LastLook,
 }
 
+/// Somebody whom the robot knows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    pub name: String,
+    /// When the robot first saw them.
+    pub met_at: Timestamp,
+    /// When they were last seen before the present visit; `None` where the present one is the first.
+    pub last_seen_at: Option<Timestamp>,
+    /// They are in view now.
+    pub is_here: bool,
+    /// They are the one who asks.
+    pub asks: bool,
+    /// What they said, newest first.
+    pub exchanges: Vec<Remembered>,
+}
+
+/// What happened while somebody was away.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Away {
+    /// Since when; `None` where nobody known asks, and the frames are today's.
+    pub since: Option<Timestamp>,
+    /// Different scenes of that time, newest first.
+    pub frames: Vec<SeenFrame>,
+    /// Who came, each with when they were first seen in it, oldest first.
+    pub came: Vec<(String, Timestamp)>,
+    /// How many frames there are of that time.
+    pub of: usize,
+}
+
 /// What a search came to. That it could not be made is an error, [`MemoryError`], and never one of these.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Recalled {
@@ -101,6 +130,12 @@ pub enum Recalled {
     Sampled { memories: Vec<Remembered>, of: usize },
     /// Frames, newest first in a sample, else best first.
     Seen { frames: Vec<SeenFrame>, how: HowSeen },
+    /// Somebody whom the robot knows: who they are, since when, and what they said lately.
+    Person(Known),
+    /// The robot looked, and never met them: by this name, or the one who asks.
+    NeverMet { name: Option<String> },
+    /// What happened while somebody was away.
+    Away(Away),
     /// The memory was searched and holds no answer.
     Nothing {
         /// How many memories were searched (in the range that was asked for).

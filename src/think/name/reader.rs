@@ -155,9 +155,7 @@ fn name_at(rules: &Rules, words: &[Word], trust: Trust) -> Option<String> {
     let rest = words.get(length..).unwrap_or_default();
     let harmless = match rest {
         [] => true,
-        _ if rules.joins.begins(rest).is_some() => {
-            !rest.iter().skip(1).any(|word| is_name(rules, word, Trust::Weak))
-        }
+        _ if rules.joins.begins(rest).is_some() => !rest.iter().skip(1).any(|word| is_name(rules, word, Trust::Weak)),
         _ if rules.tails.begins(rest).is_some() || rules.continues.begins(rest).is_some() => true,
         [next, ..] => trust == Trust::Strong && !is_name(rules, next, Trust::Strong),
     };
@@ -270,8 +268,7 @@ fn framed(rules: &Rules, clause: &Clause) -> Option<String> {
 
 /// Without capital letters a name is told from a noun only by the lists and by its ending.
 fn is_joined_name(rules: &Rules, name: &str) -> bool {
-    const ENDINGS: [char; 14] =
-        ['人', '生', '师', '員', '员', '家', '的', '者', '了', '吗', '不', '没', '何', '誰'];
+    const ENDINGS: [char; 14] = ['人', '生', '师', '員', '员', '家', '的', '者', '了', '吗', '不', '没', '何', '誰'];
     const INSIDE: [&str; 12] = ["不", "没", "な", "ない", "です", "ます", "ません", "から", "안", "아니", "の", "は"];
     let katakana = name.chars().all(|letter| matches!(letter, '\u{30a0}'..='\u{30ff}'));
     name.chars().all(|letter| is_joined(letter) || letter == '・')

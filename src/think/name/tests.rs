@@ -127,7 +127,9 @@ fn the_models_words_ask_for_one_word_or_none() {
 
 #[test]
 fn odd_replies_harm_nothing() {
-    for reply in ["", " ", "…", "?", "'", "-", "’s", "A", "1234", &"Anna ".repeat(200), "\u{0}\u{1}", "🙂", "我", "です"] {
+    for reply in
+        ["", " ", "…", "?", "'", "-", "’s", "A", "1234", &"Anna ".repeat(200), "\u{0}\u{1}", "🙂", "我", "です"]
+    {
         assert_eq!(read(reply), None, "{reply:?}");
     }
 }

@@ -41,6 +41,9 @@ pub(super) fn answer(result: &ToolResult, asked: &Asked<'_>) -> String {
         ToolResult::Recalled(Recalled::Seen { frames, how }) => {
             format!("{}{}", since_when(asked), frames_told(frames, *how, asked))
         }
+        ToolResult::Recalled(Recalled::Person(known)) => people::known(known, asked),
+        ToolResult::Recalled(Recalled::NeverMet { name }) => people::never_met(name.as_deref()),
+        ToolResult::Recalled(Recalled::Away(away)) => people::away(away, asked),
         ToolResult::CouldNotLook { why } => format!("I cannot look into my memory right now: {}", closed(why)),
         ToolResult::Seen { sentence } => closed(sentence),
         ToolResult::CouldNotSee { why } => format!("I cannot see anything right now: {}", closed(why)),
@@ -253,5 +256,6 @@ fn moved(gesture: Gesture) -> &'static str {
     }
 }
 
+mod people;
 #[cfg(test)]
 mod tests;

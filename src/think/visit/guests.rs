@@ -143,9 +143,8 @@ impl Guests {
     /// Ends the visits of those out of view for long. Answers the last moments that the memory does not have yet.
     pub(super) fn end(&mut self, now: Now, ends_after: SignedDuration) -> Vec<Seen> {
         self.asked.retain(|asked| now.steady - asked.seen < ends_after);
-        let (over, stay) = std::mem::take(&mut self.guests)
-            .into_iter()
-            .partition(|guest| now.steady - guest.seen >= ends_after);
+        let (over, stay) =
+            std::mem::take(&mut self.guests).into_iter().partition(|guest| now.steady - guest.seen >= ends_after);
         self.guests = stay;
         let over: Vec<Guest> = over;
         over.iter().filter_map(|guest| self.leaves(guest)).collect()

@@ -84,7 +84,9 @@ impl Visits {
         }
         self.view.thaw(at);
         self.view.picture(at, faces);
-        if self.question.waits_for() != self.view.alone().map(|alone| alone.track) && self.question.waits_for().is_some() {
+        if self.question.waits_for() != self.view.alone().map(|alone| alone.track)
+            && self.question.waits_for().is_some()
+        {
             // Somebody came in, or the one who was asked left: nobody can tell who answers.
             self.question = Question::None;
         }

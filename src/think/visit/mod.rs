@@ -28,10 +28,10 @@ mod view;
 
 use std::sync::Arc;
 
+/// Who a person is in the memory of people.
+pub use crate::remember::people::PersonId;
 use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
-/// Who a person is in the memory of people.
-pub use uuid::Uuid as PersonId;
 
 use guests::Guests;
 use question::Question;
@@ -134,21 +134,47 @@ pub struct Sighting {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// Faces were looked for; `faces` may be empty.
-    Faces { at: Timestamp, faces: Vec<Sighting>, head: Head },
+    Faces {
+        at: Timestamp,
+        faces: Vec<Sighting>,
+        head: Head,
+    },
     /// Somebody said something, from `from` to `at`; a turn begins, or a reply to the name question is read.
-    Heard { from: Timestamp, at: Timestamp, words: String },
+    Heard {
+        from: Timestamp,
+        at: Timestamp,
+        words: String,
+    },
     /// The robot's turn is over, spoken to its end.
-    Answered { at: Timestamp },
+    Answered {
+        at: Timestamp,
+    },
     /// What [`Command::ReadName`] came to.
-    NameRead { at: Timestamp, name: Option<String> },
+    NameRead {
+        at: Timestamp,
+        name: Option<String>,
+    },
     /// What [`Command::Enrol`] came to: the person, under the name that the memory gave them.
-    Enrolled { at: Timestamp, person: PersonId, name: String },
-    EnrolFailed { at: Timestamp },
+    Enrolled {
+        at: Timestamp,
+        person: PersonId,
+        name: String,
+    },
+    EnrolFailed {
+        at: Timestamp,
+    },
     /// The person is in the memory no more. Two people made one are a `Forgotten` of the first.
-    Forgotten { person: PersonId },
-    Renamed { person: PersonId, name: String },
+    Forgotten {
+        person: PersonId,
+    },
+    Renamed {
+        person: PersonId,
+        name: String,
+    },
     /// Time passes; once in a few seconds is enough.
-    Tick { at: Timestamp },
+    Tick {
+        at: Timestamp,
+    },
 }
 
 /// Who speaks.
@@ -161,21 +187,45 @@ pub struct Speaker {
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    Greet { person: PersonId, name: String },
+    Greet {
+        person: PersonId,
+        name: String,
+    },
     /// Ask the face that is followed as `track` for its name.
-    AskName { track: u32 },
+    AskName {
+        track: u32,
+    },
     /// This utterance is the reply to the name question: read the name in it and tell [`Event::NameRead`].
-    ReadName { words: String },
+    ReadName {
+        words: String,
+    },
     /// Store a new person, even if somebody has the name already; tell [`Event::Enrolled`] or [`Event::EnrolFailed`].
-    Enrol { name: String, shots: Vec<Shot>, met_at: Timestamp },
+    Enrol {
+        name: String,
+        shots: Vec<Shot>,
+        met_at: Timestamp,
+    },
     /// Store one more shot of somebody who is in view.
-    LearnPose { person: PersonId, shot: Shot },
+    LearnPose {
+        person: PersonId,
+        shot: Shot,
+    },
     /// Note when the person was last seen.
-    SeenNow { person: PersonId, at: Timestamp },
+    SeenNow {
+        person: PersonId,
+        at: Timestamp,
+    },
     /// Who says the words that [`Event::Heard`] brought; nobody where it is not certain.
-    WordsAre { speaker: Option<Speaker> },
+    WordsAre {
+        speaker: Option<Speaker>,
+    },
     /// The words without a speaker that began between `since` and `until`, both included, are theirs.
-    WordsBecome { person: PersonId, name: String, since: Timestamp, until: Timestamp },
+    WordsBecome {
+        person: PersonId,
+        name: String,
+        since: Timestamp,
+        until: Timestamp,
+    },
 }
 
 /// A face in the newest picture.
@@ -226,9 +276,7 @@ impl Visits {
     #[must_use]
     pub fn present(&self) -> Vec<Present> {
         let faces = self.view.in_newest();
-        faces
-            .map(|track| Present { track: track.id, place: track.place, speaker: self.named(track.known()) })
-            .collect()
+        faces.map(|track| Present { track: track.id, place: track.place, speaker: self.named(track.known()) }).collect()
     }
 
     /// Whose words would be heard now.

@@ -9,11 +9,23 @@ use super::Shot;
 pub(super) enum Question {
     None,
     /// Asked; the next utterance before `until`, by the clock of the view, is the reply.
-    Asked { track: u32, until: SignedDuration },
+    Asked {
+        track: u32,
+        until: SignedDuration,
+    },
     /// The reply is being read.
-    Reading { track: u32, reply: String, enrolment: Enrolment, since: SignedDuration },
+    Reading {
+        track: u32,
+        reply: String,
+        enrolment: Enrolment,
+        since: SignedDuration,
+    },
     /// The person is being stored.
-    Enrolling { track: u32, enrolment: Enrolment, since: SignedDuration },
+    Enrolling {
+        track: u32,
+        enrolment: Enrolment,
+        since: SignedDuration,
+    },
 }
 
 /// What is known of the stranger at the moment of their reply.

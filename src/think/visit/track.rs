@@ -72,7 +72,11 @@ impl Look {
 pub(super) enum Change {
     Nothing,
     /// Decided: this person.
-    Became { person: PersonId, name: String, last_seen_at: Option<Timestamp> },
+    Became {
+        person: PersonId,
+        name: String,
+        last_seen_at: Option<Timestamp>,
+    },
     /// Somebody else may stand there now; what was decided is taken back.
     Another,
     /// A pose of the person who is there, unlike what is stored.
@@ -226,9 +230,7 @@ impl Track {
     fn decide(&mut self, now: SignedDuration) -> Change {
         let same = |who: PersonId| self.looks.iter().filter(|look| look.fits(who)).count();
         let decided = self.looks.iter().rev().find_map(|look| match look {
-            Look::Fits { person, name, last_seen_at }
-                if same(*person) >= SAME && self.denied != Some(*person) =>
-            {
+            Look::Fits { person, name, last_seen_at } if same(*person) >= SAME && self.denied != Some(*person) => {
                 Some(Change::Became { person: *person, name: name.clone(), last_seen_at: *last_seen_at })
             }
             _ => None,

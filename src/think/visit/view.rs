@@ -56,7 +56,8 @@ impl Default for View {
 impl View {
     /// Lets time pass until `at`; a clock that was set back lets none pass. Faces that nobody saw for a while are gone.
     pub(super) fn pass(&mut self, at: Timestamp) {
-        let step = self.newest.map_or(SignedDuration::ZERO, |newest| at.duration_since(newest)).max(SignedDuration::ZERO);
+        let step =
+            self.newest.map_or(SignedDuration::ZERO, |newest| at.duration_since(newest)).max(SignedDuration::ZERO);
         self.newest = Some(at);
         self.passed = self.passed.saturating_add(step);
         if self.head == Head::Steady {
