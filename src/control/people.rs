@@ -142,33 +142,28 @@ impl Desk {
         if let (PersonChange::Forget { .. }, Some(person)) = (change, &plan.person) {
             plan.people()?.forget(person.id).await.map_err(|error| again(error.to_string()))?;
         }
-        for pass in 0..PASSES {
-            let window = self.reword(&plan.change).await.map_err(again)?;
-            report.window += window;
-            if pass == 0 || !plan.memory.would(plan.change.clone()).await.map_err(say)?.is_nothing() {
-                let done = plan.in_memory().await.map_err(|error| again(error.to_string()))?;
-                add(&mut report.memory, done);
-            }
-            if pass == 0 {
-                match (change, &plan.person, &plan.other) {
-                    (PersonChange::Rename { .. }, Some(person), _) => {
-                        let to = report.new_name.clone().unwrap_or_default();
-                        plan.people()?.rename(person.id, &to).await.map_err(|error| again(error.to_string()))?;
-                    }
-                    (PersonChange::Merge { .. }, Some(other), Some(keep)) => {
-                        let merged = plan.people()?.merge(keep.id, other.id).await;
-                        report.left_out = merged.map_err(|error| again(error.to_string()))?.left_out;
-                    }
-                    _ => {}
-                }
-            }
-        }
+        report.window = self.reword(&plan.change).await.map_err(again)?;
+        report.memory = plan.in_memory().await.map_err(|error| again(error.to_string()))?;
+        report.left_out = plan.in_people(change).await.map_err(again)?;
+        self.what_came_meanwhile(&plan, &mut report).await.map_err(again)?;
         let (lines, changed) = typed(&self.folder, &plan.change).map_err(|error| again(error.to_string()))?;
         if changed > 0 {
             write_whole(&self.folder.join(TYPED_LINES), &lines).map_err(|error| again(error.to_string()))?;
             report.typed_lines = changed;
         }
         Ok(Response::PersonReport(report))
+    }
+
+    /// Goes over the window and the memory again for what was said and seen while the change ran.
+    async fn what_came_meanwhile(&self, plan: &Plan, report: &mut PersonReport) -> Result<(), String> {
+        for _ in 0..PASSES {
+            report.window += self.reword(&plan.change).await?;
+            if plan.memory.would(plan.change.clone()).await.map_err(say)?.is_nothing() {
+                return Ok(());
+            }
+            add(&mut report.memory, plan.in_memory().await.map_err(say)?);
+        }
+        Err(format!("{} was still being spoken of", plan.change.name()))
     }
 
     /// Who and what a change is about; the errors are all that can be known before anything is changed.
@@ -287,6 +282,20 @@ impl Plan {
             window: 0,
             typed_lines: 0,
             set_aside: set_aside(folder),
+        }
+    }
+
+    /// Changes the people themselves, where the change is no forgetting; answers how many shots found no room.
+    async fn in_people(&self, change: &PersonChange) -> Result<usize, String> {
+        match (change, &self.person, &self.other, &self.change) {
+            (PersonChange::Rename { .. }, Some(person), _, Change::Rename { to, .. }) => {
+                self.people()?.rename(person.id, to).await.map_err(say)?;
+                Ok(0)
+            }
+            (PersonChange::Merge { .. }, Some(other), Some(keep), _) => {
+                Ok(self.people()?.merge(keep.id, other.id).await.map_err(say)?.left_out)
+            }
+            _ => Ok(0),
         }
     }
 
