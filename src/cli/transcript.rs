@@ -44,6 +44,13 @@ fn lines(event: &Event, now: Timestamp, zone: &TimeZone) -> Vec<String> {
             );
             vec![spoken("You", &Style::new().cyan().bold(), &heard.text, &time(heard.started_at, zone), &how)]
         }
+        Event::Greeted { line, .. } | Event::AskedName { line } => {
+            vec![spoken("Reachy", &Style::new().green().bold(), line, "     ", "of its own accord")]
+        }
+        Event::Met { name, line } => vec![
+            aside("met", &format!("{name}; what they said so far is theirs")),
+            spoken("Reachy", &Style::new().green().bold(), line, "     ", "of its own accord"),
+        ],
         Event::Interrupted => vec![aside("interrupted", "somebody spoke over the robot; it fell silent")],
         Event::NotHeard { why } => vec![aside("not heard", why)],
         Event::Saw { sentence, at, stand_in, stored } => {

@@ -20,6 +20,7 @@ pub struct Config {
     pub listen: ListenConfig,
     pub see: SeeConfig,
     pub remember: RememberConfig,
+    pub people: PeopleConfig,
     pub think: ThinkConfig,
     pub act: ActConfig,
     pub models: ModelsConfig,
@@ -291,6 +292,20 @@ impl Default for SeeConfig {
             near_duplicate: None,
             frame_gate: None,
         }
+    }
+}
+
+/// Knowing people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PeopleConfig {
+    /// A visit ends when somebody was out of view for so long, in minutes; at the next one they are greeted again.
+    pub visit_ends_after_min: u32,
+}
+
+impl Default for PeopleConfig {
+    fn default() -> Self {
+        Self { visit_ends_after_min: 10 }
     }
 }
 

@@ -33,7 +33,7 @@ use Allowed::{Address, Flag, Language, Number, OneOf, Text, Whole, Zone};
 
 /// Every key, section by section in the order of the file. The ranges are wide: they keep out what cannot work or
 /// what was meant in another unit, and leave the rest to the owner.
-const SECTIONS: [(&str, &[(&str, Allowed)]); 9] = [
+const SECTIONS: [(&str, &[(&str, Allowed)]); 10] = [
     ("robot", &[("body", OneOf(&["sim"])), ("day", Text(0, "the path of a file")), ("time_zone", Zone)]),
     (
         "listen",
@@ -81,6 +81,7 @@ const SECTIONS: [(&str, &[(&str, Allowed)]); 9] = [
             ("min_free_mb", Whole(10, 1_000_000, "megabytes")),
         ],
     ),
+    ("people", &[("visit_ends_after_min", Whole(1, 1_440, "minutes"))]),
     (
         "think",
         &[

@@ -34,6 +34,20 @@ pub enum Event {
     },
     /// Somebody spoke over the robot, and it fell silent.
     Interrupted,
+    /// Somebody whom the robot knows was greeted.
+    Greeted {
+        name: String,
+        line: String,
+    },
+    /// A stranger was asked for their name.
+    AskedName {
+        line: String,
+    },
+    /// A stranger said who they are.
+    Met {
+        name: String,
+        line: String,
+    },
     /// What is visible changed.
     Saw {
         sentence: String,
@@ -74,6 +88,9 @@ pub fn log(words: bool) -> Diary {
         }
         Event::NotHeard { why } => tracing::debug!(why, "not heard"),
         Event::Interrupted => tracing::info!("somebody spoke over the robot; it fell silent"),
+        Event::Greeted { line, .. } => tracing::info!(text = shown(words, line), "greeted somebody"),
+        Event::AskedName { .. } => tracing::info!("asked a stranger for their name"),
+        Event::Met { line, .. } => tracing::info!(text = shown(words, line), "met somebody"),
         Event::Saw { sentence, stored: Ok(()), .. } => tracing::info!(text = shown(words, sentence), "saw"),
         Event::Saw { stored: Err(why), .. } => tracing::error!("what was seen could not be stored: {why}"),
         Event::Step(step) => log_step(words, step),

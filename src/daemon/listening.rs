@@ -42,6 +42,8 @@ pub struct Shared {
     pub ending: Arc<AtomicBool>,
     /// Whether the microphone was given up.
     pub deaf: Arc<AtomicBool>,
+    /// Whether somebody is speaking now.
+    pub hears_speech: Arc<AtomicBool>,
     /// What happens when somebody speaks over the robot; `None` where that is not allowed.
     pub barge_in: Option<BargeIn>,
 }
@@ -84,6 +86,7 @@ pub fn listen(shared: &Shared, mut ear: Ear, utterances: &mpsc::Sender<Noticed>)
             failures = 0;
             shared.health.set("microphone", true, "listening again");
         }
+        shared.hears_speech.store(ear.voiced_ms() > 0, Ordering::Release);
         if let Some(stop) = &shared.barge_in {
             let over = speaking && ear.voiced_ms() >= BARGE_IN_MS;
             if over && !stopped {

@@ -2,6 +2,8 @@
 //!
 //! The service, the typed conversation and `doctor` are all put together from these, so they cannot differ.
 
+mod people;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -24,6 +26,9 @@ use crate::models::{
 use crate::remember::embed::bert::{BertEmbedder, BertFiles, Pooling};
 use crate::remember::embed::{EmbedError, EmbedText};
 use crate::remember::journal::{Journal, JournalError, Left};
+pub use people::{Acquaintances, acquaintances, people_settings};
+
+use crate::remember::people::PeopleOpenError;
 use crate::remember::store::{FolderError, Lock, Opened, hold_folder};
 use crate::remember::{Memory, OpenError, Settings};
 use crate::robot::Robot;
@@ -57,6 +62,8 @@ pub enum PartError {
     Embed(#[from] EmbedError),
     #[error(transparent)]
     Memory(#[from] OpenError),
+    #[error(transparent)]
+    People(#[from] PeopleOpenError),
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(transparent)]
@@ -212,6 +219,8 @@ fn whisper_threads(allowed: u32) -> u32 {
 /// Everything that sees.
 pub struct Seeing {
     pub sight: Sight,
+    /// What its faces' likenesses mean; `None` where its faces have no vectors.
+    pub gates: Option<FaceGates>,
     /// Which detector and which engine, or what stands in for one.
     pub in_use: String,
 }
@@ -245,7 +254,7 @@ pub fn load_seeing(config: &Config) -> Result<Seeing, PartError> {
         Some(watch) => eye.with_faces(watch),
         None => eye,
     };
-    Ok(Seeing { sight: Sight::new(eye), in_use })
+    Ok(Seeing { sight: Sight::new(eye), gates: faces.gates, in_use })
 }
 
 /// Everything that sees faces.
@@ -358,8 +367,9 @@ pub fn laptop(config: &Config, zone: TimeZone) -> Result<Option<HttpBrain>, Part
 pub struct Mind {
     pub conversation: Conversation,
     pub memory: Result<Memory, String>,
-    /// The lock on the memory's folder, where no memory holds it.
-    pub folder: Option<Lock>,
+    pub acquaintances: Acquaintances,
+    /// The lock on the memory's folder.
+    pub folder: Arc<Lock>,
     /// The eye, or why there is none.
     pub sight: Result<Sight, String>,
     /// True while the head is turned for a look.
@@ -415,8 +425,8 @@ pub async fn mind(
     let brains = Brains::new(laptop, own, Duration::from_secs(u64::from(config.think.retry_after_s)));
     // Where the shard could not be opened, the journal keeps what is said until it can be.
     let folder = match &memory {
-        Ok(_) => None,
-        Err(_) => Some(hold_folder(&config.remember.folder).map_err(OpenError::Folder)?),
+        Ok(memory) => memory.lock(),
+        Err(_) => Arc::new(hold_folder(&config.remember.folder).map_err(OpenError::Folder)?),
     };
     let (journal, left) = Journal::open(&config.remember.folder)?;
     if let Some(path) = &left.unreadable {
@@ -426,30 +436,33 @@ pub async fn mind(
         ));
     }
     let motion = Arc::new(Motion::start(Arc::clone(&robot), config.act.gestures)?);
-    let sight = sight(config, health).await?;
+    let (sight, gates) = sight(config, health).await?;
+    let acquaintances = acquaintances(config, &sight, gates, Arc::clone(&folder), &clock, health, &mut notes).await;
     let head_turned = Arc::<AtomicBool>::default();
     let hands = Hands {
         memory: memory.clone(),
         robot,
         motion,
         sight: sight.clone(),
+        company: acquaintances.company.clone(),
         head_turned: Arc::clone(&head_turned),
         clock,
     };
     let limits = Limits { tokens: config.think.window_tokens, exchanges: config.think.window_exchanges as usize };
     let conversation = Conversation::new(hands, brains, words::SYSTEM.to_owned(), limits, Some(journal), ending);
-    Ok(Mind { conversation, memory, folder, sight, head_turned, left, notes })
+    Ok(Mind { conversation, memory, acquaintances, folder, sight, head_turned, left, notes })
 }
 
-async fn sight(config: &Config, health: &Health) -> Result<Result<Sight, String>, PartError> {
+/// The eye, or why there is none, and what its faces' likenesses mean.
+async fn sight(config: &Config, health: &Health) -> Result<(Result<Sight, String>, Option<FaceGates>), PartError> {
     if !config.see.enabled {
         health.set("seeing", true, "switched off in [see]");
-        return Ok(Err("the camera is switched off in the config ([see] enabled = false)".into()));
+        return Ok((Err("the camera is switched off in the config ([see] enabled = false)".into()), None));
     }
     let wanted = config.clone();
     let seeing = blocking(move || load_seeing(&wanted)).await?;
     health.set("seeing", true, seeing.in_use);
-    Ok(Ok(seeing.sight))
+    Ok((Ok(seeing.sight), seeing.gates))
 }
 
 /// Opens the memory; what only the owner can correct ends the start, everything else leaves the robot without one.

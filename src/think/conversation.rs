@@ -5,7 +5,7 @@
 //! holds what the memory does not.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -15,11 +15,15 @@ use super::brains::{Brains, Choice};
 use super::hands::{Hands, Look};
 use super::interrupt::Interrupt;
 use super::lines;
+use super::name;
 use super::turn::{self, Answer, Speak, Step, Turn, Witness};
 use super::window::{self, Kept, Limits, Window};
 use crate::act::Motion;
 use crate::remember::journal::{Journal, JournalError, Left};
-use crate::remember::{Exchange, Memory};
+use crate::remember::{Exchange, Memory, TimeRange};
+
+/// The laptop may take this long to read a name: the person waits for an answer. Not measured.
+const NAME_WITHIN: Duration = Duration::from_secs(8);
 
 /// What somebody said, heard or typed.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,6 +157,42 @@ impl Conversation {
         self.write_down(&kept, witness);
         self.window.add(kept, None);
         self.make_room().await
+    }
+
+    /// Reads the name in the reply to "What is your name?": the laptop does where it answers in time, else the robot
+    /// itself. `None` where there is none, or it is doubtful.
+    pub async fn read_name(&self, reply: &str) -> Option<String> {
+        if let Some(brain) = self.brains.beside() {
+            let asked = name::name_request(reply);
+            match tokio::time::timeout(NAME_WITHIN, brain.aside(asked.system, &asked.user)).await {
+                Ok(Ok(answer)) => return name::parse_reply(&answer, reply),
+                Ok(Err(error)) => tracing::warn!(%error, "the laptop did not read the name"),
+                Err(_) => tracing::warn!("the laptop took too long to read the name"),
+            }
+        }
+        name::read(reply)
+    }
+
+    /// The exchanges without a speaker that began from `since` to `until` are `name`'s, in the window and in the memory.
+    ///
+    /// # Errors
+    /// A sentence that says what could not be changed; the rest was.
+    pub async fn name_words(&mut self, name: &str, since: Timestamp, until: Timestamp) -> Result<(), String> {
+        let theirs = |mut exchange: Exchange| {
+            if exchange.speaker.is_none() && (since..=until).contains(&exchange.said_at) {
+                exchange.speaker = Some(name.to_owned());
+            }
+            Some(exchange)
+        };
+        let window = self.change(&theirs).map_err(|error| error.to_string());
+        let Ok(memory) = &self.hands.memory else { return window };
+        let range = Some(TimeRange { from: since, to: until });
+        let stored = memory.exchanges(range).await.map_err(|error| error.to_string())?;
+        let unnamed: Vec<_> = stored.iter().filter(|said| said.speaker.is_none()).map(Exchange::id).collect();
+        if !unnamed.is_empty() {
+            memory.name_speaker(unnamed, name).await.map_err(|error| error.to_string())?;
+        }
+        window
     }
 
     /// Changes every exchange that is not in the memory yet, or lets it go where `change` gives none; the journal holds

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::brain::{DatedPicture, MOST_PICTURES, PictureKind};
+use super::company::Company;
 use super::told;
 use super::tools::{About, RememberArguments, Tool, ToolResult};
 use super::when::{self, When};
@@ -29,6 +30,8 @@ pub struct Hands {
     pub motion: Arc<Motion>,
     /// The eye, or why there is none.
     pub sight: Result<Sight, String>,
+    /// Who is in the room, or why nobody is recognised, as a clause.
+    pub company: Result<Company, String>,
     /// True while the head is turned for a look, so that the seeing thread does not take that for a change.
     pub head_turned: Arc<AtomicBool>,
     pub clock: Clock,
@@ -177,12 +180,13 @@ impl Hands {
             Ok(seen) => seen,
             Err(why) => return ToolResult::CouldNotSee { why }.into(),
         };
-        let sentence = seen_told::now_sentence(&seen_told::detected(&seen.detections), seen.looked, &[]);
+        let names = self.names_in(&seen).await;
+        let sentence = seen_told::now_sentence(&seen_told::detected(&seen.detections), seen.looked, &names);
         let pictures = (moment.shows_pictures && !seen.jpeg.is_empty()).then(|| Pictures {
             kind: PictureKind::Now,
             pictures: vec![DatedPicture { jpeg: seen.jpeg.clone(), note: sentence.clone() }],
         });
-        let frame = frame_of(seen);
+        let frame = frame_of(seen, names);
         let id = frame.id();
         let kept = match &self.memory {
             Ok(memory) => memory.store_frame(frame).await.map_err(|error| error.to_string()),
@@ -193,6 +197,15 @@ impl Hands {
         }
         let look = kept.is_ok().then(|| Look { frame: id, sentence: sentence.clone() });
         Done { result: ToolResult::Seen { sentence }, pictures, look }
+    }
+
+    /// Who is certainly in the picture of a look.
+    async fn names_in(&self, seen: &Seen) -> Vec<String> {
+        let Ok(company) = &self.company else { return Vec::new() };
+        company.names_in(&seen.faces).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "who is in a picture could not be looked up");
+            Vec::new()
+        })
     }
 
     async fn look_with(&self, sight: Sight, direction: Direction) -> Result<Seen, String> {
@@ -220,16 +233,16 @@ fn turned(picture: &Picture, direction: Direction) -> Result<(), String> {
     if picture.looked == direction { Ok(()) } else { Err("the head did not turn that way".into()) }
 }
 
-/// A frame for the memory.
+/// A frame for the memory; `names` are those who are certainly in it.
 #[must_use]
-pub fn frame_of(seen: Seen) -> Frame {
-    let sentence = seen_told::sentence(&seen_told::detected(&seen.detections), seen.looked, &[]);
+pub fn frame_of(seen: Seen, names: Vec<String>) -> Frame {
+    let sentence = seen_told::sentence(&seen_told::detected(&seen.detections), seen.looked, &names);
     Frame {
         seen_at: seen.at,
         looked: seen.looked,
         labels: seen.labels,
         detections: seen.detections,
-        names: Vec::new(),
+        names,
         people: seen.people,
         sentence,
         caption: None,

@@ -1,4 +1,4 @@
-//! Fixed sentences that the robot says when no brain can say them. They are spoken, and never stored as an answer.
+//! Fixed sentences that the robot says where no brain is asked. They are spoken, and never stored as an answer of one.
 
 /// Said once when the laptop stops answering.
 pub const LAPTOP_AWAY: &str = "My laptop does not answer, so I answer from my own memory until it is back.";
@@ -13,7 +13,6 @@ pub const NO_BRAIN: &str =
     "I heard you, but I cannot think: my laptop does not answer and my own text model is not installed.";
 /// Said when the answer broke off after it had begun.
 pub const BROKE_OFF: &str = "I lost the rest of my answer.";
-
 /// Said when somebody known comes into view, once a visit.
 #[must_use]
 pub fn greeting(name: &str) -> String {

@@ -11,6 +11,7 @@
 
 pub mod brain;
 pub mod brains;
+pub mod company;
 pub mod conversation;
 pub mod hands;
 pub mod http;

@@ -141,7 +141,15 @@ struct Room {
 
 pub fn hands(memory: Result<Memory, String>, robot: Arc<Sim>, motion: Arc<Motion>, clock: Clock) -> Hands {
     let eye = Eye::new(None, &EyeSettings { frozen_after_s: None, ..EyeSettings::default() }).unwrap();
-    Hands { memory, robot, motion, sight: Ok(Sight::new(eye)), head_turned: Arc::default(), clock }
+    Hands {
+        memory,
+        robot,
+        motion,
+        sight: Ok(Sight::new(eye)),
+        company: Err("this room has no faces".into()),
+        head_turned: Arc::default(),
+        clock,
+    }
 }
 
 impl Room {

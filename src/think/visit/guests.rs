@@ -75,6 +75,10 @@ impl Guests {
         self.guests.iter_mut().find(|guest| guest.person == person)
     }
 
+    pub(super) fn called(&self, name: &str) -> Option<PersonId> {
+        self.guests.iter().find(|guest| guest.name == name).map(|guest| guest.person)
+    }
+
     pub(super) fn kept(&self) -> usize {
         self.guests.len() + self.past.len() + self.asked.len() + self.forgotten.len()
     }

@@ -293,6 +293,12 @@ impl Visits {
         self.guests.of(person)?.before
     }
 
+    /// The guest of that name, whose visit is not over.
+    #[must_use]
+    pub fn called(&self, name: &str) -> Option<PersonId> {
+        self.guests.called(name)
+    }
+
     /// How many faces, visits and strangers are kept: never more than [`MOST_KEPT`].
     #[must_use]
     pub fn kept(&self) -> usize {
