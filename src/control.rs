@@ -245,6 +245,8 @@ impl Desk {
             Recalled::Seen { frames, .. } => {
                 SearchAnswer { memories: frames.into_iter().map(found_frame).collect(), ..empty }
             }
+            // Facts are no memory; this asks the memory alone.
+            Recalled::Facts { .. } => empty,
             Recalled::Nothing { searched, best } => {
                 SearchAnswer { searched: Some(searched), best_below_gate: best, ..empty }
             }

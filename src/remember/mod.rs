@@ -16,9 +16,11 @@ mod just_said;
 mod naming;
 pub mod recall;
 pub mod seen;
+pub mod stores;
 pub mod store;
 
 use jiff::Timestamp;
+use uuid::Uuid;
 
 pub use exchange::Exchange;
 pub use frame::Frame;
@@ -78,6 +80,16 @@ pub struct SeenFrame {
     pub score: Option<f32>,
 }
 
+/// A fact that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownFact {
+    pub id: Uuid,
+    /// What the robot says.
+    pub text: String,
+    /// Cosine of the nearest of its questions to the one that was asked.
+    pub score: f32,
+}
+
 /// Why frames answer a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HowSeen {
@@ -98,6 +110,13 @@ pub enum Recalled {
     Sampled { memories: Vec<Remembered>, of: usize },
     /// Frames, newest first in a sample, else best first.
     Seen { frames: Vec<SeenFrame>, how: HowSeen },
+    /// The robot was taught this; it was not said or seen by anybody here.
+    Facts {
+        /// At least one, best first.
+        facts: Vec<KnownFact>,
+        /// What the memory holds about the same question, where both were searched and neither answers it alone.
+        besides: Option<Box<Recalled>>,
+    },
     /// The memory was searched and holds no answer.
     Nothing {
         /// How many memories were searched (in the range that was asked for).

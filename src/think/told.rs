@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::remember::{Frame, HowSeen, Recalled, Remembered};
+use crate::remember::{Frame, HowSeen, KnownFact, Recalled, Remembered};
 
 use super::tools::ToolResult;
 
@@ -84,8 +84,20 @@ fn recalled_for_model(recalled: &Recalled, now: Timestamp, zone: &TimeZone) -> S
                 frames.iter().map(|seen| format!("- {}", frame_note(&seen.frame, now, zone))).collect();
             format!("{opening}\n{}", lines.join("\n"))
         }
+        Recalled::Facts { facts, besides } if !facts.is_empty() => {
+            let known = facts_for_model(facts);
+            besides
+                .as_ref()
+                .map_or(known.clone(), |besides| format!("{known}\n{}", recalled_for_model(besides, now, zone)))
+        }
         _ => "You searched your memory and found nothing about this. Say so; do not make anything up.".into(),
     }
+}
+
+/// What the robot was taught is known, not remembered: it has no time, and nobody here said it.
+fn facts_for_model(facts: &[KnownFact]) -> String {
+    let lines: Vec<String> = facts.iter().map(|fact| format!("- {}", clipped(&one_line(&fact.text)))).collect();
+    format!("You know, because you were taught it, best match first:\n{}", lines.join("\n"))
 }
 
 /// One remembered picture in a line: when it was, what was in it, who was, and what was said about it.
