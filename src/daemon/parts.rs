@@ -359,6 +359,7 @@ pub async fn mind(
     let head_turned = Arc::<AtomicBool>::default();
     let hands = Hands {
         memory: memory.clone(),
+        knowledge: Err("nobody taught me anything yet".into()),
         robot,
         motion,
         sight: sight.clone(),

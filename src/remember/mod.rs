@@ -13,6 +13,7 @@ mod folder;
 pub mod frame;
 pub mod journal;
 mod just_said;
+pub mod knowledge;
 mod naming;
 pub mod recall;
 pub mod seen;

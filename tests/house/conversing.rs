@@ -141,7 +141,8 @@ struct Room {
 
 pub fn hands(memory: Result<Memory, String>, robot: Arc<Sim>, motion: Arc<Motion>, clock: Clock) -> Hands {
     let eye = Eye::new(None, &EyeSettings { frozen_after_s: None, ..EyeSettings::default() }).unwrap();
-    Hands { memory, robot, motion, sight: Ok(Sight::new(eye)), head_turned: Arc::default(), clock }
+    let knowledge = Err("nobody taught me anything".into());
+    Hands { memory, knowledge, robot, motion, sight: Ok(Sight::new(eye)), head_turned: Arc::default(), clock }
 }
 
 impl Room {
