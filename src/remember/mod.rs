@@ -17,8 +17,8 @@ pub mod knowledge;
 mod naming;
 pub mod recall;
 pub mod seen;
-pub mod stores;
 pub mod store;
+pub mod stores;
 
 use jiff::Timestamp;
 use uuid::Uuid;

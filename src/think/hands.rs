@@ -147,8 +147,9 @@ impl Hands {
     /// What the memory answers, and what the robot was taught where that was asked for too. A store that cannot be
     /// searched is passed over only where the other one has an answer.
     async fn recalled(&self, query: Query) -> Result<Recalled, String> {
-        let asks_facts =
-            query.about == About::Any && stores::facts_may_answer(query.when, query.direction) && self.knowledge.is_ok();
+        let asks_facts = query.about == About::Any
+            && stores::facts_may_answer(query.when, query.direction)
+            && self.knowledge.is_ok();
         let question = query.text.clone();
         let memory = match &self.memory {
             Ok(memory) => memory.recall(query).await.map_err(|error| error.to_string()),

@@ -206,6 +206,22 @@ mod tests {
     }
 
     #[test]
+    fn what_was_taught_is_known_and_not_remembered_and_what_was_said_keeps_its_time() {
+        let fact = KnownFact { id: uuid::Uuid::nil(), text: "My memory is on\nmy own disk.".into(), score: 0.8 };
+        let now = at("2026-03-12T19:00");
+        let alone = Recalled::Facts { facts: vec![fact.clone()], besides: None };
+        let text = ToolResult::Recalled(alone).for_model(now, &berlin());
+        assert_eq!(text, "You know, because you were taught it, best match first:\n- My memory is on my own disk.");
+        let said = Recalled::Found { memories: vec![memory("Anna said: buy a disk.", "2026-03-11T18:05", false)] };
+        let both = Recalled::Facts { facts: vec![fact], besides: Some(Box::new(said)) };
+        let text = ToolResult::Recalled(both).for_model(now, &berlin());
+        assert!(
+            text.starts_with("You know") && text.contains("- yesterday at 18:05: Anna said: buy a disk."),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn found_nothing_and_could_not_look_never_read_alike() {
         let now = at("2026-03-12T19:00");
         let nothing =

@@ -12,8 +12,8 @@ use super::check::{self, Refused};
 use super::engine::{Engine, Whole};
 use super::facts::{Fact, Facts, hexadecimal};
 use super::snapshot::{self, Label};
-use crate::remember::engine::EngineError;
 use crate::remember::embed::{EmbedError, EmbedText, Identity};
+use crate::remember::engine::EngineError;
 
 /// The largest snapshot that is made, in bytes: 62 facts of six questions come to about 0.7 MB.
 pub const MOST_BUILT: u64 = 1_000_000;
@@ -92,13 +92,8 @@ pub fn build(
 }
 
 /// Every fact with the vectors of its questions.
-fn embed(
-    facts: &Facts,
-    embedder: &dyn EmbedText,
-    progress: &mut dyn FnMut(usize),
-) -> Result<Vec<Whole>, EmbedError> {
-    let questions: Vec<&str> =
-        facts.facts.iter().flat_map(|fact| fact.questions.iter().map(String::as_str)).collect();
+fn embed(facts: &Facts, embedder: &dyn EmbedText, progress: &mut dyn FnMut(usize)) -> Result<Vec<Whole>, EmbedError> {
+    let questions: Vec<&str> = facts.facts.iter().flat_map(|fact| fact.questions.iter().map(String::as_str)).collect();
     let mut vectors = Vec::with_capacity(questions.len());
     for batch in questions.chunks(BATCH) {
         let made = embedder.stored(batch)?;

@@ -102,8 +102,7 @@ impl Facts {
     /// # Errors
     /// [`FactsError::Refused`] with the line.
     pub fn parse(text: &str, file: &str) -> Result<Self, FactsError> {
-        let refused =
-            |(at, why): Fault| FactsError::Refused { file: file.to_owned(), line: line_of(text, at), why };
+        let refused = |(at, why): Fault| FactsError::Refused { file: file.to_owned(), line: line_of(text, at), why };
         let written: Written = toml::from_str(text)
             .map_err(|error| refused((error.span().map_or(0, |span| span.start), error.message().to_owned())))?;
         if written.fact.is_empty() || written.fact.len() > MOST_FACTS {

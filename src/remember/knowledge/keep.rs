@@ -6,10 +6,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::build;
 use super::facts::Facts;
-use super::pull::{self, PullError, PullSettings, Pulled};
+use super::pull::{self, Fetched, PullError, Pulled};
 use super::restore::{self, RestoreError};
 use super::snapshot::Label;
-use super::{BEFORE, BUILT, Inner, PART, SHARD, Shard, check};
+use super::{BEFORE, BUILT, Inner, NEW, PART, SHARD, Shard, check};
 use crate::remember::folder;
 
 /// How often the files are looked at for a change.
@@ -22,6 +22,15 @@ pub struct Kept {
     build: bool,
     /// The files that were taken or refused, as they were then.
     seen: Vec<(PathBuf, Option<Stamp>)>,
+}
+
+impl Kept {
+    /// The file is as it should be now.
+    fn has_seen(&mut self, file: PathBuf) {
+        let now = stamp(&file);
+        self.seen.retain(|(path, _)| *path != file);
+        self.seen.push((file, now));
+    }
 }
 
 /// Size and time of a file.
@@ -40,8 +49,7 @@ impl Inner {
             notes.push(format!("The facts of the last start could not be put back: {error}"));
         }
         let files = self.files();
-        let mut kept =
-            Kept { build: false, seen: files.iter().map(|file| (file.clone(), stamp(file))).collect() };
+        let mut kept = Kept { build: false, seen: files.iter().map(|file| (file.clone(), stamp(file))).collect() };
         for file in files.into_iter().filter(|file| file.exists()) {
             match self.install(&file) {
                 Ok(label) => {
@@ -68,15 +76,18 @@ impl Inner {
             Ok(facts) => facts,
             Err(error) => {
                 notes.push(format!("The facts cannot be read: {error}"));
-                self.keep_last(notes, |_| true);
+                if !self.keep_last(notes, |_| true) {
+                    self.health.set(PART, false, notes.join(" "));
+                    self.set_none(error.to_string());
+                }
                 return true;
             }
         };
         let is_of_them = |label: &Label| label.facts_sha256.as_ref() == Some(&facts.sha256);
         // A file that was refused leaves the one before it in use, whatever it was made of; without any file, only
         // what was made of these facts is good.
-        let failed = !notes.is_empty();
-        if self.keep_last(notes, |label| is_of_them(label) || (failed && label.facts_sha256.is_none())) {
+        let refused = !notes.is_empty();
+        if self.keep_last(notes, |label| refused || is_of_them(label)) {
             return true;
         }
         let built = self.path(BUILT);
@@ -150,20 +161,14 @@ impl Inner {
     fn look_again(&self, kept: &mut Kept) {
         for file in self.files() {
             let now = stamp(&file);
-            let seen = kept.seen.iter().position(|(path, _)| *path == file);
-            if seen.is_some_and(|place| kept.seen[place].1 == now) {
-                // It is as it was, and goes before those after it.
-                if now.is_some() {
-                    return;
-                }
-                continue;
-            }
-            match seen {
-                Some(place) => kept.seen[place].1 = now,
-                None => kept.seen.push((file.clone(), now)),
-            }
+            let before = kept.seen.iter().find(|(path, _)| *path == file).map(|(_, before)| *before);
+            kept.has_seen(file.clone());
             if now.is_none() {
                 continue;
+            }
+            // One that is as it was goes before those after it.
+            if before == Some(now) {
+                return;
             }
             match self.install(&file) {
                 Ok(label) => self.tell(&[], &label, &file),
@@ -194,7 +199,10 @@ pub async fn keep(inner: Weak<Inner>, mut kept: Kept) {
             && next_pull.is_some_and(|next| next <= Instant::now())
         {
             next_pull = from.every.map(|every| Instant::now() + every);
-            pull_now(&inner, &settings.folder, from).await;
+            let pulled = pull::pull(&settings.folder, from).await;
+            if let Some(Some(taken)) = blocking(&inner, |inner| inner.take_pulled(pulled)).await {
+                kept.has_seen(taken);
+            }
         }
         tokio::time::sleep(LOOK_EVERY).await;
         let looked = blocking(&inner, move |inner| {
@@ -208,35 +216,45 @@ pub async fn keep(inner: Weak<Inner>, mut kept: Kept) {
     }
 }
 
-/// Asks the server, and takes what it has that is new.
-async fn pull_now(inner: &Weak<Inner>, folder: &Path, from: &PullSettings) {
-    let pulled = pull::pull(folder, from).await;
-    blocking(inner, move |inner| inner.take_pulled(pulled)).await;
-}
-
 impl Inner {
-    fn take_pulled(&self, pulled: Result<Pulled, PullError>) {
+    /// Where the snapshot is kept that was taken, if one was.
+    fn take_pulled(&self, pulled: Result<Pulled, PullError>) -> Option<PathBuf> {
         let fetched = match pulled {
-            Ok(Pulled::Unchanged) => return,
+            Ok(Pulled::Unchanged) => return None,
             Ok(Pulled::Fetched(fetched)) => fetched,
             Err(error) => {
                 tracing::warn!(%error, "the facts could not be pulled");
                 let facts = matches!(*self.shard.read().unwrap_or_else(PoisonError::into_inner), Shard::Open(_));
-                return self.health.set(PART, facts, format!("{error}; the last good facts stay in use"));
+                self.health.set(PART, facts, format!("{error}; the last good facts stay in use"));
+                return None;
             }
         };
-        match self.install(fetched.path()) {
-            Ok(label) => match fetched.keep(&self.settings.folder) {
-                Ok(path) => self.tell(&[], &label, &path),
-                Err(error) => self.health.set(PART, false, error.to_string()),
-            },
-            Err(error) => {
-                let note = refused(Path::new("the server's snapshot"), &error);
-                tracing::warn!("{note}");
-                self.health.set(PART, false, note);
-                fetched.refuse(&self.settings.folder);
+        match self.install_pulled(fetched) {
+            Ok((label, path)) => {
+                self.tell(&[], &label, &path);
+                Some(path)
+            }
+            Err(why) => {
+                tracing::warn!("{why}");
+                self.health.set(PART, false, why);
+                None
             }
         }
+    }
+
+    /// Takes a fetched snapshot into use. It is kept before it is, so that the next start does not go back behind it.
+    fn install_pulled(&self, fetched: Fetched) -> Result<(Label, PathBuf), String> {
+        let _turn = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let prepared = match self.workshop().prepare(fetched.path(), &self.path(NEW)) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                fetched.refuse(&self.settings.folder);
+                return Err(refused(Path::new("the server's snapshot"), &error));
+            }
+        };
+        let path = fetched.keep(&self.settings.folder).map_err(|error| error.to_string())?;
+        let label = self.swap(prepared).map_err(|error| refused(&path, &error))?;
+        Ok((label, path))
     }
 }
 
@@ -247,4 +265,67 @@ async fn blocking<T: Send + 'static>(
 ) -> Option<T> {
     let inner = inner.upgrade()?;
     tokio::task::spawn_blocking(move || work(&inner)).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex, RwLock};
+
+    use super::*;
+    use crate::health::Health;
+    use crate::remember::embed::EmbedText;
+    use crate::remember::embed::stand_in::StandIn;
+    use crate::remember::knowledge::Settings;
+    use crate::remember::knowledge::rivals::Rivals;
+
+    fn write(path: &Path, text: &str) {
+        let words = format!(
+            "[[fact]]\nkey = \"tea\"\ntext = \"{text}\"\nquestions = [\"Where is the tea?\", \"Is there tea?\", \"Tea?\"]"
+        );
+        let facts = Facts::parse(&words, "").unwrap();
+        build::build(&facts, &StandIn::new(), path, &mut |_| {}).unwrap();
+    }
+
+    fn told(inner: &Inner) -> String {
+        let question = StandIn::new().question("Where is the tea?").unwrap();
+        inner.recall(question).unwrap().facts.remove(0).text
+    }
+
+    #[test]
+    fn a_snapshot_that_changes_is_taken_and_one_that_becomes_bad_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let snapshot = folder.path().join("file");
+        let settings = Settings {
+            folder: folder.path().to_owned(),
+            facts: PathBuf::new(),
+            snapshot: snapshot.clone(),
+            gate: 0.6,
+            limit: 1,
+            min_free_bytes: 0,
+            search_threads: 1,
+            pull: None,
+        };
+        let inner = Inner {
+            settings,
+            embedder: Arc::new(StandIn::new()),
+            rivals: Rivals::default(),
+            shard: RwLock::new(Shard::None { why: String::new() }),
+            changing: Mutex::new(()),
+            health: Arc::new(Health::default()),
+        };
+        write(&snapshot, "On the shelf.");
+        let (notes, mut kept) = inner.restore();
+        assert!(notes.is_empty() && told(&inner) == "On the shelf.", "{notes:?}");
+        write(&snapshot, "In the cupboard.");
+        inner.look_again(&mut kept);
+        assert_eq!(told(&inner), "In the cupboard.");
+        std::fs::write(&snapshot, b"nonsense").unwrap();
+        inner.look_again(&mut kept);
+        assert_eq!(told(&inner), "In the cupboard.");
+        assert!(inner.health.parts()[0].what.contains("were not taken"));
+        // Not tried again until it changes once more.
+        inner.health.set(PART, true, "as before");
+        inner.look_again(&mut kept);
+        assert_eq!(inner.health.parts()[0].what, "as before");
+    }
 }

@@ -8,7 +8,8 @@
 //! and is named in the notes and in the robot's health. Where there is none at all, the facts are embedded in the
 //! background. When all of that fails the robot has no facts, says so when it is asked, and everything else works.
 //!
-//! [`facts`] reads the file of facts, [`snapshot`] writes a snapshot, [`check`] reads one before it is unpacked.
+//! [`facts`] reads the file of facts, [`snapshot`] writes a snapshot, [`check`] reads one before it is unpacked,
+//! [`rivals`] are questions that no fact answers, and [`questions`] where the gate comes from.
 
 pub mod build;
 pub mod check;
@@ -17,23 +18,26 @@ pub mod facts;
 mod keep;
 mod payload;
 pub mod pull;
+pub mod questions;
 pub mod restore;
+mod rivals;
 pub mod snapshot;
 pub mod verify;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use super::engine::EngineError;
 use crate::config::Config;
 use crate::health::Health;
 use crate::remember::embed::{EmbedError, EmbedText};
 use crate::remember::folder::{self, FolderError};
 use crate::remember::{KnownFact, Recalled};
-use super::engine::EngineError;
 use engine::Engine;
 use facts::Facts;
 use pull::PullSettings;
 use restore::{Prepared, RestoreError, Workshop, remove};
+use rivals::Rivals;
 use snapshot::Label;
 
 /// The shard in use, inside the memory's folder.
@@ -70,6 +74,8 @@ pub struct Settings {
 
 /// Facts told at most: a question has one answer, and a second one is worth a look at the most. Not measured.
 const LIMIT: usize = 2;
+/// How far under the best (cosine) a second fact may be. Not measured.
+const NEARLY_AS_NEAR: f32 = 0.05;
 
 impl Settings {
     /// What the config says; `gate` is the text model's own, for where the config names none.
@@ -141,6 +147,7 @@ pub struct Knowledge {
 struct Inner {
     settings: Settings,
     embedder: Arc<dyn EmbedText>,
+    rivals: Rivals,
     shard: RwLock<Shard>,
     /// One change at a time; searches do not wait for it.
     changing: Mutex<()>,
@@ -174,13 +181,13 @@ impl Knowledge {
     pub async fn start(settings: Settings, embedder: Arc<dyn EmbedText>, health: Arc<Health>) -> Started {
         let why = "the facts are being read".to_owned();
         let shard = RwLock::new(Shard::None { why });
-        let inner = Arc::new(Inner { settings, embedder, shard, changing: Mutex::new(()), health });
+        let inner =
+            Arc::new(Inner { settings, embedder, rivals: Rivals::default(), shard, changing: Mutex::new(()), health });
         let knowledge = Self { inner };
         let restoring = knowledge.clone();
         let restored = tokio::task::spawn_blocking(move || restoring.inner.restore()).await;
-        let (notes, kept) = restored.unwrap_or_else(|_| {
-            (vec!["The facts could not be read: it broke off.".into()], keep::Kept::default())
-        });
+        let (notes, kept) = restored
+            .unwrap_or_else(|_| (vec!["The facts could not be read: it broke off.".into()], keep::Kept::default()));
         tokio::spawn(keep::keep(Arc::downgrade(&knowledge.inner), kept));
         Started { knowledge, notes }
     }
@@ -216,13 +223,14 @@ impl Knowledge {
 
 impl Inner {
     fn recall(&self, question: Vec<f32>) -> Result<Answer, KnowledgeError> {
+        let rival = self.rivals.nearest(&question, self.embedder.as_ref())?;
         let shard = self.shard.read().unwrap_or_else(PoisonError::into_inner);
         let open = match &*shard {
             Shard::Open(open) => open,
             Shard::None { why } => return Err(KnowledgeError::NotThere { why: why.clone() }),
         };
         let nearest = open.engine.nearest(question, self.settings.limit.max(1))?;
-        Ok(judged(nearest, self.settings.gate, open.label.facts))
+        Ok(judged(nearest, self.settings.gate, rival, open.label.facts))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -304,9 +312,36 @@ impl Inner {
     }
 }
 
-/// Which of the nearest facts count.
-fn judged(nearest: Vec<KnownFact>, gate: f32, searched: usize) -> Answer {
-    let best = nearest.first().map(|fact| fact.score).filter(|score| *score < gate);
-    let facts = nearest.into_iter().filter(|fact| fact.score >= gate).collect();
-    Answer { facts, searched, best }
+/// Which of the nearest facts count: those from `gate` on that also beat `rival`. A second one is told only where it is
+/// nearly as near.
+fn judged(mut nearest: Vec<KnownFact>, gate: f32, rival: f32, searched: usize) -> Answer {
+    let counts = |score: f32| score >= gate && score > rival;
+    let top = nearest.first().map(|fact| fact.score);
+    nearest.retain(|fact| counts(fact.score) && top.is_some_and(|top| top - fact.score <= NEARLY_AS_NEAR));
+    Answer { facts: nearest, searched, best: top.filter(|top| !counts(*top)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn fact(score: f32) -> KnownFact {
+        KnownFact { id: Uuid::nil(), text: "My memory is on my own disk.".into(), score }
+    }
+
+    #[test]
+    fn a_fact_counts_from_its_gate_on_and_over_every_rival() {
+        assert_eq!(judged(vec![fact(0.7)], 0.5, 0.6, 9), Answer { facts: vec![fact(0.7)], searched: 9, best: None });
+        assert_eq!(judged(vec![fact(0.7)], 0.8, 0.1, 9).facts, []);
+        let beaten = judged(vec![fact(0.7)], 0.5, 0.9, 9);
+        assert_eq!((beaten.facts, beaten.best), (vec![], Some(0.7)), "“Who am I?” is not “Who are you?”");
+    }
+
+    #[test]
+    fn a_second_fact_is_told_only_when_it_is_nearly_as_near() {
+        assert_eq!(judged(vec![fact(0.9), fact(0.88)], 0.5, 0.1, 9).facts.len(), 2);
+        assert_eq!(judged(vec![fact(0.9), fact(0.7)], 0.5, 0.1, 9).facts.len(), 1);
+    }
 }

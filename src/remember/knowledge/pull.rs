@@ -22,6 +22,7 @@ use tempfile::NamedTempFile;
 use super::KnowledgeError;
 use super::check::MOST_BYTES;
 use super::facts::hexadecimal;
+use super::snapshot::sorted;
 use crate::config::KnowledgeConfig;
 
 /// The snapshot that was fetched and taken, in the memory's folder.
@@ -176,8 +177,8 @@ struct State {
 impl State {
     fn read(folder: &Path, settings: &PullSettings) -> Option<Self> {
         let state: Self = serde_json::from_slice(&fs::read(folder.join(STATE)).ok()?).ok()?;
-        let same = (&state.source, &state.collection, state.shard)
-            == (&settings.source, &settings.collection, settings.shard);
+        let same =
+            (&state.source, &state.collection, state.shard) == (&settings.source, &settings.collection, settings.shard);
         // Without the file the state says nothing.
         (same && (!state.taken || folder.join(PULLED).exists())).then_some(state)
     }
@@ -464,19 +465,6 @@ fn plain(snapshot: Description) -> Result<Description, PullError> {
         return Err(PullError::Unusable { why: "a snapshot's name is no file's name".into() });
     }
     Ok(snapshot)
-}
-
-/// The same value with the keys of every object in order, as servers give them in any.
-fn sorted(value: Value) -> Value {
-    match value {
-        Value::Object(object) => {
-            let mut entries: Vec<_> = object.into_iter().map(|(key, value)| (key, sorted(value))).collect();
-            entries.sort_by(|a, b| a.0.cmp(&b.0));
-            Value::Object(entries.into_iter().collect())
-        }
-        Value::Array(values) => Value::Array(values.into_iter().map(sorted).collect()),
-        other => other,
-    }
 }
 
 fn away(error: &reqwest::Error) -> PullError {

@@ -13,8 +13,8 @@ use super::check::{self, MOST_BYTES, Refused};
 use super::engine::{Engine, Whole};
 use super::facts::{Fact, MOST_FACTS};
 use super::snapshot::{LABEL, Label};
-use crate::remember::engine::EngineError;
 use crate::remember::embed::{EmbedError, EmbedText, Identity, cosine};
+use crate::remember::engine::EngineError;
 use crate::remember::folder::{self, FolderError};
 
 /// Questions that are embedded again to see whether a snapshot without a label is of the text model in use.

@@ -1,8 +1,9 @@
 //! Writing a snapshot: the shard's files as one tar file, the same bytes for the same facts and text model.
 //!
 //! The log is left out, holes stay holes, names are sorted, and times, owners and modes are the same in every file. The
-//! only thing that the engine makes up at random is the name of a segment's folder (0.9.0); it is replaced by one that
-//! is derived from the facts. [`LABEL`] tells the text model, because the engine's files do not.
+//! engine (0.9.0) makes two things up at random: the name of a segment's folder, which is replaced by one that is
+//! derived from the facts, and the order of keys in its JSON files, which are written again in order. [`LABEL`] tells
+//! the text model, because the engine's files do not.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,6 +11,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tar::{EntryType, GnuExtSparseHeader, Header};
 
@@ -45,7 +47,7 @@ pub struct Label {
 pub fn write(shard: &Path, label: &Label, facts: &Facts, out: &mut impl Write) -> io::Result<()> {
     let mut files = BTreeMap::new();
     files.insert(CONFIG.to_owned(), shard.join(CONFIG));
-    for (number, segment) in sorted(&shard.join(SEGMENTS))?.into_iter().enumerate() {
+    for (number, segment) in files_in(&shard.join(SEGMENTS))?.into_iter().enumerate() {
         let name = identity(Sha256::new_with_prefix(&facts.sha256).chain_update([u8::try_from(number).unwrap_or(255)]));
         collect(&segment, &format!("{SEGMENTS}/{name}"), &mut files)?;
     }
@@ -53,12 +55,16 @@ pub fn write(shard: &Path, label: &Label, facts: &Facts, out: &mut impl Write) -
     write_header(&mut header(EntryType::Regular, LABEL, label.len() as u64)?, out)?;
     write_data(&mut label.as_slice(), label.len() as u64, out)?;
     for (name, path) in files {
+        if name.ends_with(".json") {
+            write_json(&name, &path, out)?;
+            continue;
+        }
         write_file(&name, &mut File::open(path)?, out)?;
     }
     out.write_all(&[0; 2 * TAR_BLOCK as usize])
 }
 
-fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
+fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)
@@ -70,7 +76,7 @@ fn collect(path: &Path, name: &str, files: &mut BTreeMap<String, PathBuf>) -> io
         files.insert(name.to_owned(), path.to_owned());
         return Ok(());
     }
-    for inside in sorted(path)? {
+    for inside in files_in(path)? {
         let last = inside.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         collect(&inside, &format!("{name}/{last}"), files)?;
     }
@@ -93,6 +99,13 @@ fn header(kind: EntryType, name: &str, size: u64) -> io::Result<Header> {
 fn write_header(header: &mut Header, out: &mut impl Write) -> io::Result<()> {
     header.set_cksum();
     out.write_all(header.as_bytes())
+}
+
+/// A JSON file with its keys in order.
+fn write_json(name: &str, path: &Path, out: &mut impl Write) -> io::Result<()> {
+    let bytes = serde_json::to_vec(&sorted(serde_json::from_slice(&fs::read(path)?)?))?;
+    write_header(&mut header(EntryType::Regular, name, bytes.len() as u64)?, out)?;
+    write_data(&mut bytes.as_slice(), bytes.len() as u64, out)
 }
 
 /// A stretch of a file that is not only zeros: where it begins, and its bytes.
@@ -166,4 +179,17 @@ fn write_data(from: &mut impl Read, size: u64, out: &mut impl Write) -> io::Resu
     }
     let fill = (TAR_BLOCK - size % TAR_BLOCK) % TAR_BLOCK;
     out.write_all(&vec![0; usize::try_from(fill).unwrap_or(0)])
+}
+
+/// The same value with the keys of every object in order, as the engine and its servers give them in any.
+pub(super) fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let mut entries: Vec<_> = object.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            Value::Object(entries.into_iter().collect())
+        }
+        Value::Array(values) => Value::Array(values.into_iter().map(sorted).collect()),
+        other => other,
+    }
 }
