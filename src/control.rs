@@ -304,6 +304,8 @@ impl Desk {
                 searched: Some(away.of),
                 ..empty
             },
+            // Facts are no memory; this asks the memory alone.
+            Recalled::Facts { .. } => empty,
             Recalled::Nothing { searched, best } => {
                 SearchAnswer { searched: Some(searched), best_below_gate: best, ..empty }
             }

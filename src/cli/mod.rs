@@ -9,6 +9,7 @@ mod calibrate;
 mod demo;
 mod doctor;
 mod eval;
+mod knowledge;
 mod memory;
 mod models;
 mod people;
@@ -57,6 +58,9 @@ enum Command {
     /// The people whom the robot knows: who they are, and forgetting them.
     #[command(subcommand)]
     People(people::PeopleCommand),
+    /// What the robot was taught: makes, checks and fetches snapshots of its facts.
+    #[command(subcommand)]
+    Knowledge(knowledge::KnowledgeCommand),
     /// Measures from which score on an exchange counts as found, with the text model in use.
     Calibrate(calibrate::CalibrateArguments),
     /// How well the configured brain does.
@@ -141,6 +145,7 @@ fn run(command: Command, setting: &Setting) -> Result<ExitCode, CliError> {
             Command::Models(command) => models::run(setting, command).await,
             Command::Memory(command) => memory::run(setting, command).await,
             Command::People(command) => people::run(setting, command).await,
+            Command::Knowledge(command) => knowledge::run(setting, command).await,
             Command::Calibrate(arguments) => calibrate::run(setting, arguments).await,
             Command::Eval(command) => eval::run(setting, command).await,
         }

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 
 use crate::clock::Clock;
 use crate::daemon::{Diary, Event};
-use crate::remember::{HowSeen, Recalled, Remembered, SeenFrame};
+use crate::remember::{HowSeen, KnownFact, Recalled, Remembered, SeenFrame};
 use crate::think::conversation::Moved;
 use crate::think::told;
 use crate::think::tools::{Tool, ToolResult};
@@ -145,6 +145,14 @@ fn result_lines(result: &ToolResult, took: Duration, now: Timestamp, zone: &Time
             };
             let mut lines = headline(&how);
             lines.extend(frames_lines(frames, now, zone));
+            lines
+        }
+        ToolResult::Recalled(Recalled::Facts { facts, besides }) => {
+            let mut lines = headline(&format!("{} known", counted(facts.len(), "fact", "facts")));
+            let fact = |fact: &KnownFact| format!("   {} {}", style(format!("{:.2}", fact.score)).yellow(), fact.text);
+            lines.extend(facts.iter().map(|known| aside("", &fact(known))));
+            let besides = besides.iter().map(|besides| ToolResult::Recalled(besides.as_ref().clone()));
+            lines.extend(besides.flat_map(|besides| result_lines(&besides, took, now, zone)));
             lines
         }
         ToolResult::Recalled(Recalled::Nothing { searched, best }) => {

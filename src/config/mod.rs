@@ -21,6 +21,7 @@ pub struct Config {
     pub see: SeeConfig,
     pub remember: RememberConfig,
     pub people: PeopleConfig,
+    pub knowledge: KnowledgeConfig,
     pub think: ThinkConfig,
     pub act: ActConfig,
     pub models: ModelsConfig,
@@ -148,6 +149,31 @@ pub struct RememberConfig {
     /// Nothing is written when less than this is free on the disk, in megabytes. Not measured: room for the logs
     /// and for one optimisation of the shards.
     pub min_free_mb: u64,
+}
+
+/// What the robot was taught: facts with the questions that they answer, replaced as a whole and never written by it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct KnowledgeConfig {
+    /// Whether the robot answers from facts at all.
+    pub enabled: bool,
+    /// File of facts and their questions; empty: the one that the program was built with.
+    pub facts: PathBuf,
+    /// Snapshot that is restored at every start, where there is one; else the facts are embedded on the robot.
+    pub snapshot: PathBuf,
+    /// Address of a Qdrant server whose collection is fetched; empty: none.
+    pub source: String,
+    /// Name of the collection there.
+    pub collection: String,
+    /// Number of the collection's shard there.
+    pub shard: u32,
+    /// File that holds the server's key; empty: the systemd credential `knowledge-api-key`, where there is one.
+    pub api_key_file: PathBuf,
+    /// How often the server is asked, in hours; 0: only at the start.
+    pub pull_every_h: u32,
+    /// A fact counts as found from this score on (0…1); unset: the text model's own, from the manifest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fact_gate: Option<f32>,
 }
 
 /// The brain and its window. The timeouts are not measured; they are what a person waits for before asking again.
@@ -315,6 +341,22 @@ impl Default for RememberConfig {
     }
 }
 
+impl Default for KnowledgeConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            facts: PathBuf::new(),
+            snapshot: "shards/knowledge.snapshot".into(),
+            source: String::new(),
+            collection: "knowledge".into(),
+            shard: 0,
+            api_key_file: PathBuf::new(),
+            pull_every_h: 24,
+            fact_gate: None,
+        }
+    }
+}
+
 impl Default for ThinkConfig {
     fn default() -> Self {
         Self {
@@ -414,6 +456,9 @@ impl Config {
         resolve(&mut self.robot.day);
         resolve(&mut self.see.onnx_runtime);
         resolve(&mut self.remember.folder);
+        resolve(&mut self.knowledge.facts);
+        resolve(&mut self.knowledge.snapshot);
+        resolve(&mut self.knowledge.api_key_file);
         resolve(&mut self.think.key_file);
         resolve(&mut self.models.folder);
         // A mirror is a folder or an address; only a folder can be relative.

@@ -28,6 +28,7 @@ use crate::remember::embed::{EmbedError, EmbedText};
 use crate::remember::journal::{Journal, JournalError, Left};
 pub use people::{Acquaintances, acquaintances, people_settings};
 
+use crate::remember::knowledge::{self, Knowledge};
 use crate::remember::people::PeopleOpenError;
 use crate::remember::store::{FolderError, Lock, Opened, hold_folder};
 use crate::remember::{Memory, OpenError, Settings};
@@ -390,7 +391,7 @@ pub async fn mind(
     config: &Config,
     robot: Arc<dyn Robot>,
     clock: Clock,
-    health: &Health,
+    health: &Arc<Health>,
     ending: watch::Receiver<bool>,
 ) -> Result<Mind, PartError> {
     let mut notes = Vec::new();
@@ -399,18 +400,19 @@ pub async fn mind(
         let config = config.clone();
         blocking(move || load_text(&config)).await
     };
-    let (memory, own) = match text {
+    let (memory, own, text) = match text {
         Ok(text) => {
             health.set("text model", true, text.model.in_use.clone());
             let memory = open(config, &text, &clock, health, &mut notes).await?;
             let zone = zone.clone();
-            let own = blocking(move || Ok(OfflineBrain::new(text.embedder, zone)?)).await?;
-            (memory, Some(Arc::new(own) as Arc<dyn Brain>))
+            let embedder = Arc::clone(&text.embedder);
+            let own = blocking(move || Ok(OfflineBrain::new(embedder, zone)?)).await?;
+            (memory, Some(Arc::new(own) as Arc<dyn Brain>), Some(text))
         }
         Err(error) => {
             health.set("text model", false, error.to_string());
             notes.push(format!("There is no memory and no brain of the robot's own: {error}"));
-            (Err(format!("the text model is missing ({error})")), None)
+            (Err(format!("the text model is missing ({error})")), None, None)
         }
     };
     let laptop = laptop(config, zone)?;
@@ -428,6 +430,10 @@ pub async fn mind(
         Ok(memory) => memory.lock(),
         Err(_) => Arc::new(hold_folder(&config.remember.folder).map_err(OpenError::Folder)?),
     };
+    let knowledge = match &text {
+        Some(text) => know(config, text, health, &mut notes).await,
+        None => Err("what I was taught needs a text model, and there is none".to_owned()),
+    };
     let (journal, left) = Journal::open(&config.remember.folder)?;
     if let Some(path) = &left.unreadable {
         notes.push(format!(
@@ -441,6 +447,7 @@ pub async fn mind(
     let head_turned = Arc::<AtomicBool>::default();
     let hands = Hands {
         memory: memory.clone(),
+        knowledge,
         robot,
         motion,
         sight: sight.clone(),
@@ -463,6 +470,26 @@ async fn sight(config: &Config, health: &Health) -> Result<(Result<Sight, String
     let seeing = blocking(move || load_seeing(&wanted)).await?;
     health.set("seeing", true, seeing.in_use);
     Ok((Ok(seeing.sight), seeing.gates))
+}
+
+/// Starts what the robot was taught; the caller goes on to hold the memory's folder.
+async fn know(
+    config: &Config,
+    text: &Text,
+    health: &Arc<Health>,
+    notes: &mut Vec<String>,
+) -> Result<Knowledge, String> {
+    if !config.knowledge.enabled {
+        health.set("knowledge", true, "switched off in [knowledge]");
+        return Err("what I was taught is switched off in the config ([knowledge] enabled = false)".into());
+    }
+    let settings = knowledge::Settings::from_config(config, text.model.fact_gate).map_err(|error| {
+        health.set("knowledge", false, error.to_string());
+        error.to_string()
+    })?;
+    let started = Knowledge::start(settings, Arc::clone(&text.embedder), Arc::clone(health)).await;
+    notes.extend(started.notes);
+    Ok(started.knowledge)
 }
 
 /// Opens the memory; what only the owner can correct ends the start, everything else leaves the robot without one.

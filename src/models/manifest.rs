@@ -227,6 +227,8 @@ pub struct TextGates {
     pub exchange: f32,
     /// For a frame's sentence.
     pub frame: f32,
+    /// For the questions of a fact.
+    pub fact: f32,
 }
 
 /// How a speech model is used.
@@ -400,7 +402,8 @@ impl TextFacts {
             return Err("dimension must be 1 or more, max_tokens 3 or more".into());
         }
         check_gate(self.gates.exchange)?;
-        check_gate(self.gates.frame)
+        check_gate(self.gates.frame)?;
+        check_gate(self.gates.fact)
     }
 }
 

@@ -14,13 +14,16 @@ mod folder;
 pub mod frame;
 pub mod journal;
 mod just_said;
+pub mod knowledge;
 mod naming;
 pub mod people;
 pub mod recall;
 pub mod seen;
 pub mod store;
+pub mod stores;
 
 use jiff::Timestamp;
+use uuid::Uuid;
 
 pub use exchange::Exchange;
 pub use frame::Frame;
@@ -81,6 +84,16 @@ pub struct SeenFrame {
     pub score: Option<f32>,
 }
 
+/// A fact that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownFact {
+    pub id: Uuid,
+    /// What the robot says.
+    pub text: String,
+    /// Cosine of the nearest of its questions to the one that was asked.
+    pub score: f32,
+}
+
 /// Why frames answer a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HowSeen {
@@ -136,6 +149,13 @@ pub enum Recalled {
     NeverMet { name: Option<String> },
     /// What happened while somebody was away.
     Away(Away),
+    /// The robot was taught this; it was not said or seen by anybody here.
+    Facts {
+        /// At least one, best first.
+        facts: Vec<KnownFact>,
+        /// What the memory holds about the same question, where both were searched and neither answers it alone.
+        besides: Option<Box<Recalled>>,
+    },
     /// The memory was searched and holds no answer.
     Nothing {
         /// How many memories were searched (in the range that was asked for).

@@ -128,6 +128,12 @@ impl Company {
         self.visits().present().iter().any(|face| face.speaker.as_ref().is_some_and(|who| who.person == person))
     }
 
+    /// Whether the one face in view is certainly nobody's whom the robot knows.
+    #[must_use]
+    pub fn stranger_speaks(&self) -> bool {
+        self.visits().stranger_speaks()
+    }
+
     /// The names of those who are certainly in the picture that was seen last, sorted.
     #[must_use]
     pub fn names_in_view(&self) -> Vec<String> {

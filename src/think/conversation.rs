@@ -224,6 +224,7 @@ impl Conversation {
                 hands: &self.hands,
                 witness,
                 now: self.hands.clock.now(),
+                speaker: said.speaker.clone(),
                 just_said: self.window.just_said(),
                 began,
             };

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::remember::{Away, Frame, HowSeen, Known, Recalled, Remembered, SeenFrame};
+use crate::remember::{Away, Frame, HowSeen, Known, KnownFact, Recalled, Remembered, SeenFrame};
 
 use super::tools::ToolResult;
 
@@ -90,6 +90,12 @@ fn recalled_for_model(recalled: &Recalled, now: Timestamp, zone: &TimeZone) -> S
                                               before, and you do not know their name. Say so; do not guess."
             .into(),
         Recalled::Away(away) => away_for_model(away, now, zone),
+        Recalled::Facts { facts, besides } if !facts.is_empty() => {
+            let known = facts_for_model(facts);
+            besides
+                .as_ref()
+                .map_or(known.clone(), |besides| format!("{known}\n{}", recalled_for_model(besides, now, zone)))
+        }
         _ => "You searched your memory and found nothing about this. Say so; do not make anything up.".into(),
     }
 }
@@ -143,6 +149,12 @@ fn away_for_model(away: &Away, now: Timestamp, zone: &TimeZone) -> String {
 fn frame_lines(frames: &[SeenFrame], now: Timestamp, zone: &TimeZone) -> String {
     let lines: Vec<String> = frames.iter().map(|seen| format!("- {}", frame_note(&seen.frame, now, zone))).collect();
     lines.join("\n")
+}
+
+/// What the robot was taught is known, not remembered: it has no time, and nobody here said it.
+fn facts_for_model(facts: &[KnownFact]) -> String {
+    let lines: Vec<String> = facts.iter().map(|fact| format!("- {}", clipped(&one_line(&fact.text)))).collect();
+    format!("You know, because you were taught it, best match first:\n{}", lines.join("\n"))
 }
 
 /// One remembered picture in a line: when it was, what was in it, who was, and what was said about it.
@@ -248,6 +260,22 @@ mod tests {
         let text = ToolResult::Recalled(found).for_model(at("2026-03-12T19:00"), &berlin());
         assert!(text.contains("- yesterday at 18:05: Anna said: my keys are in the bowl."), "{text}");
         assert!(text.contains("- just said, still in this conversation: Anna said: I am hungry."), "{text}");
+    }
+
+    #[test]
+    fn what_was_taught_is_known_and_not_remembered_and_what_was_said_keeps_its_time() {
+        let fact = KnownFact { id: uuid::Uuid::nil(), text: "My memory is on\nmy own disk.".into(), score: 0.8 };
+        let now = at("2026-03-12T19:00");
+        let alone = Recalled::Facts { facts: vec![fact.clone()], besides: None };
+        let text = ToolResult::Recalled(alone).for_model(now, &berlin());
+        assert_eq!(text, "You know, because you were taught it, best match first:\n- My memory is on my own disk.");
+        let said = Recalled::Found { memories: vec![memory("Anna said: buy a disk.", "2026-03-11T18:05", false)] };
+        let both = Recalled::Facts { facts: vec![fact], besides: Some(Box::new(said)) };
+        let text = ToolResult::Recalled(both).for_model(now, &berlin());
+        assert!(
+            text.starts_with("You know") && text.contains("- yesterday at 18:05: Anna said: buy a disk."),
+            "{text}"
+        );
     }
 
     #[test]

@@ -68,6 +68,8 @@ pub struct Turn<'a> {
     pub hands: &'a Hands,
     pub witness: Witness<'a>,
     pub now: Timestamp,
+    /// The name of the one who speaks, where it is certain.
+    pub speaker: Option<String>,
     /// The window's exchanges that a search may find as just said.
     pub just_said: Vec<Exchange>,
     pub began: Instant,
@@ -170,7 +172,8 @@ impl Turn<'_> {
         let began = Instant::now();
         answer.acted = true;
         let just_said = self.just_said.clone();
-        let moment = Moment { now: self.now, just_said, shows_pictures: brain.sees_pictures() };
+        let moment =
+            Moment { now: self.now, speaker: self.speaker.clone(), just_said, shows_pictures: brain.sees_pictures() };
         let done = self.finish_even_if_dropped(tool.clone(), moment).await;
         answer.from_memory |= matches!(tool, Tool::Remember(_));
         (self.witness)(Step::Answered { tool: tool.clone(), result: done.result.clone(), took: began.elapsed() });

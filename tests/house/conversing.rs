@@ -143,6 +143,7 @@ pub fn hands(memory: Result<Memory, String>, robot: Arc<Sim>, motion: Arc<Motion
     let eye = Eye::new(None, &EyeSettings { frozen_after_s: None, ..EyeSettings::default() }).unwrap();
     Hands {
         memory,
+        knowledge: Err("nobody taught me anything".into()),
         robot,
         motion,
         sight: Ok(Sight::new(eye)),

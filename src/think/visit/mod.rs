@@ -286,6 +286,14 @@ impl Visits {
         if self.view.head == Head::Turned { None } else { self.named(self.view.track(alone.track)?.known()) }
     }
 
+    /// Whether the one face in view is certainly nobody's who is known.
+    #[must_use]
+    pub fn stranger_speaks(&self) -> bool {
+        let track = self.view.alone().and_then(|alone| self.view.track(alone.track));
+        self.view.head == Head::Steady
+            && track.is_some_and(|track| track.who == track::Who::Stranger && track.is_certain())
+    }
+
     /// When `person` was last seen before the present visit; `None` for somebody who is not here, or was never seen
     /// before.
     #[must_use]

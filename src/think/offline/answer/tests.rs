@@ -30,6 +30,17 @@ fn found_told(memories: Vec<Remembered>, speaker: Option<&str>) -> String {
     told(ToolResult::Recalled(Recalled::Found { memories }), speaker)
 }
 
+#[test]
+fn a_fact_is_spoken_in_its_own_words_and_a_memory_beside_it_with_its_time() {
+    let fact = crate::remember::KnownFact { id: uuid::Uuid::nil(), text: "I run on Rust".into(), score: 0.8 };
+    let alone = Recalled::Facts { facts: vec![fact.clone()], besides: None };
+    assert_eq!(told(ToolResult::Recalled(alone), None), "I run on Rust.");
+    let memories = vec![memory(KEY, None, "2026-11-30T07:06:00Z", 0.8)];
+    let both = Recalled::Facts { facts: vec![fact], besides: Some(Box::new(Recalled::Found { memories })) };
+    let told = told(ToolResult::Recalled(both), None);
+    assert!(told.starts_with("I run on Rust. This morning at 08:06 you told me"), "{told}");
+}
+
 const KEY: &str = "The key of the bicycle is in the blue box.";
 
 #[test]
