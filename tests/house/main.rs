@@ -25,4 +25,5 @@ mod seeing;
 mod seeing_again;
 mod simulating;
 mod speaking;
+mod visits;
 mod weights;
