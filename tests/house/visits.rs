@@ -46,10 +46,7 @@ struct Script {
 }
 
 fn settings() -> Settings {
-    Settings {
-        gates: Gates { greet: 0.35, ask: 0.25, margin: 0.05 },
-        visit_ends_after: SignedDuration::from_mins(10),
-    }
+    Settings { gates: Gates { greet: 0.35, ask: 0.25, margin: 0.05 }, visit_ends_after: SignedDuration::from_mins(10) }
 }
 
 /// 2026-11-30, nine in the morning, and so many seconds.
@@ -209,7 +206,8 @@ fn every_scripted_visit_goes_as_a_good_host_would_have_it() {
             wrong.push(format!("{}\n  expected {:?}\n  came     {watched:?}", script.symptom, script.expect));
         }
         for forbidden in &script.forbid {
-            let without_time = |line: &&String| line.split_once(' ').is_some_and(|(_, what)| what.starts_with(forbidden));
+            let without_time =
+                |line: &&String| line.split_once(' ').is_some_and(|(_, what)| what.starts_with(forbidden));
             if let Some(line) = came.iter().find(without_time) {
                 wrong.push(format!("{}\n  forbidden {forbidden:?}: {line}", script.symptom));
             }
@@ -264,16 +262,33 @@ impl Real {
 #[derive(Clone, Debug)]
 enum Step {
     /// Puts somebody on a place, on a new track or (another person) on the same one.
-    Comes { place: usize, who: Real, same_track: bool },
-    Leaves { place: usize },
+    Comes {
+        place: usize,
+        who: Real,
+        same_track: bool,
+    },
+    Leaves {
+        place: usize,
+    },
     /// The camera looks: one quality for each place; a score between 0 and 1 of the way.
-    Looks { scores: [f32; 2], usable: [bool; 2], head: u8 },
-    Says { who_of: usize, words: usize },
+    Looks {
+        scores: [f32; 2],
+        usable: [bool; 2],
+        head: u8,
+    },
+    Says {
+        who_of: usize,
+        words: usize,
+    },
     Answered,
-    Read { wrong: bool },
+    Read {
+        wrong: bool,
+    },
     Enrolled,
     Failed,
-    Passes { seconds: u32 },
+    Passes {
+        seconds: u32,
+    },
 }
 
 const WORDS: [&str; 6] = ["I'm Tom.", "Eve.", "I am not Anna.", "What a day!", "I'm Bob.", "My name is Anna."];
@@ -417,7 +432,8 @@ impl World {
             Step::Comes { place, who, same_track } => {
                 let elsewhere = self.places.iter().flatten().any(|(other, ..)| other == who);
                 if !elsewhere {
-                    let track = self.places[*place].filter(|_| *same_track).map_or(self.next_track, |(_, track, _)| track);
+                    let track =
+                        self.places[*place].filter(|_| *same_track).map_or(self.next_track, |(_, track, _)| track);
                     self.next_track += 1;
                     self.places[*place] = Some((*who, track, false));
                 }
@@ -497,7 +513,7 @@ impl World {
                 let letter = (b'a'..=b'z').map(char::from).find(|letter| shot(*letter) == shots[0]);
                 let letter = letter.filter(|letter| shots.iter().all(|other| *other == shot(*letter)));
                 let Some(letter) = letter else { return Err(TestCaseError::fail("two faces in one enrolment")) };
-                prop_assert!(!matches!(letter, 'a' | 'b') , "somebody known was enrolled again");
+                prop_assert!(!matches!(letter, 'a' | 'b'), "somebody known was enrolled again");
                 self.enrolling = Some((name.clone(), letter));
             }
             Command::LearnPose { person, shot: learned } => {

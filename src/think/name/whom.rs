@@ -69,7 +69,10 @@ const OF_ME: [&str; 27] = [
     "who is speaking",
     "who's talking",
     "who's speaking",
-    "i was here", "first meet", "we first met", "first saw me",
+    "i was here",
+    "first meet",
+    "we first met",
+    "first saw me",
     "was i here",
 ];
 
