@@ -342,7 +342,6 @@ struct World {
     /// Best score of each person since they were last away for long.
     over_gate: HashMap<PersonId, u32>,
     greeted: HashMap<PersonId, f64>,
-    last_here: HashMap<char, f64>,
     asked: HashMap<char, f64>,
     /// Unnamed words: when they began, and by whom.
     unnamed: Vec<(f64, char)>,
@@ -363,7 +362,6 @@ impl World {
             enrolled: HashMap::new(),
             over_gate: HashMap::new(),
             greeted: HashMap::new(),
-            last_here: HashMap::new(),
             asked: HashMap::new(),
             unnamed: Vec::new(),
             reading: None,
@@ -462,9 +460,8 @@ impl World {
                 face.usable && !(0.25..0.35).contains(&score)
             };
             let clear: Vec<u32> = self.looked_at.iter().filter(clear).map(|face| face.track).collect();
-            for (who, track, looked) in self.places.iter_mut().flatten() {
+            for (_, track, looked) in self.places.iter_mut().flatten() {
                 *looked |= clear.contains(track);
-                self.last_here.insert(who.letter(), self.now);
             }
         }
         let commands = self.visits.handle(event);
@@ -499,10 +496,11 @@ impl World {
                 prop_assert!(again.is_none_or(|before| self.now - before > 600.0), "greeted twice in a visit");
             }
             Command::AskName { track } => {
-                let asked = self.places.iter().flatten().find(|(_, id, _)| id == track);
-                let Some((who, ..)) = asked else { return Err(TestCaseError::fail("asked somebody who left")) };
-                prop_assert!(self.places.iter().flatten().count() == 1, "asked one of two");
-                let again = self.asked.insert(who.letter(), self.now);
+                // Whoever came since the newest picture cannot be known of.
+                let [face] = self.looked_at.as_slice() else { return Err(TestCaseError::fail("asked one of two")) };
+                prop_assert!(face.track == *track, "asked somebody who left");
+                let letter = (b'a'..=b'z').map(char::from).find(|letter| face.shot.as_ref() == Some(&shot(*letter)));
+                let again = self.asked.insert(letter.unwrap_or('?'), self.now);
                 prop_assert!(again.is_none_or(|before| self.now - before > 600.0), "asked twice in a visit");
             }
             Command::ReadName { words } => self.reading = Some(words.clone()),
