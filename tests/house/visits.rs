@@ -4,7 +4,7 @@
 //! - `faces 1=a>Anna@.60/.10 …`: the face `a` on track 1, nearest to Anna at 0.60, the next person at 0.10. `1=a` was
 //!   seen and not embedded, `1=a?…` is not usable, `>-` has nobody to be compared with. `turned` and `moving` instead of
 //!   `faces` say how the head was.
-//! - `say WORDS` (they took the second before), `answered`, `read NAME` or `read -`, `enrolled NAME`, `enrolfailed`,
+//! - `say WORDS` (they took the second before), `long WORDS` (the five seconds before), `answered`, `read NAME` or `read -`, `enrolled NAME`, `enrolfailed`,
 //!   `forgotten NAME`, `renamed NAME NEW`, `tick`.
 //! - `who`: tells who is in the newest picture and who speaks; `away NAME`: when they were last seen before.
 //!
@@ -136,6 +136,7 @@ fn line(visits: &mut Visits, moment: f64, what: &str, script: &Script) -> Vec<St
             },
         },
         "say" => Event::Heard { from: at(moment - 1.0), at: now, words: rest.into() },
+        "long" => Event::Heard { from: at(moment - 5.0), at: now, words: rest.into() },
         "answered" => Event::Answered { at: now },
         "read" => Event::NameRead { at: now, name: (rest != "-").then(|| rest.to_owned()) },
         "enrolled" => Event::Enrolled { at: now, person: person(rest), name: rest.into() },
