@@ -31,4 +31,5 @@ mod seeing;
 mod seeing_again;
 mod simulating;
 mod speaking;
+mod visits;
 mod weights;

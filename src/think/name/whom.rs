@@ -46,7 +46,7 @@ const OF_PEOPLE: [&str; 22] = [
 ];
 
 /// Words of the one who asks, in a question that is about them.
-const OF_ME: [&str; 24] = [
+const OF_ME: [&str; 27] = [
     "who am i",
     "who i am",
     "know me",
@@ -70,6 +70,9 @@ const OF_ME: [&str; 24] = [
     "who's talking",
     "who's speaking",
     "i was here",
+    "first meet",
+    "we first met",
+    "first saw me",
     "was i here",
 ];
 

@@ -186,6 +186,13 @@ impl Track {
                 self.step_in(&look);
                 Change::Another
             }
+            Who::Stranger if matches!(look, Look::Between { .. }) && !self.asked => {
+                // Perhaps somebody known after all: wait, and ask nothing.
+                self.who = Who::Undecided;
+                (self.unlike, self.strange) = (0, 0);
+                self.shots.clear();
+                Change::Nothing
+            }
             Who::Stranger => {
                 self.unsure &= !(look == Look::Unlike && self.strange == 0);
                 Change::Nothing
