@@ -120,6 +120,8 @@ pub struct Seen {
 pub struct Eye {
     detector: Option<Box<dyn Detect>>,
     faces: Option<Watch>,
+    /// Something changed and faces were not looked for since: it was too early.
+    faces_owed: bool,
     gate: Gate,
     scene: Scene,
     frozen: FrozenWatch,
@@ -179,6 +181,7 @@ impl Eye {
             report: EyeReport { detector: detector.as_ref().map(|detector| detector.name()), ..EyeReport::default() },
             detector,
             faces: None,
+            faces_owed: false,
             gate: Gate::new(seconds(settings.seconds_between_quiet)),
             scene: Scene::new(scene),
             frozen: FrozenWatch::new(settings.frozen_after_s.map(seconds)),
@@ -229,8 +232,10 @@ impl Eye {
         let found = match self.find(&view) {
             Ok(found) => found,
             // Faces are something to see, too.
-            Err(EyeError::NoDetector) if glance.faces.is_some() => {
-                self.gate.detected();
+            Err(EyeError::NoDetector) if view.rgb.is_some() && self.faces.is_some() && !self.takes_marks() => {
+                if glance.faces.is_some() {
+                    self.gate.detected();
+                }
                 return Ok(());
             }
             Err(error) => return Err(error),
@@ -335,7 +340,9 @@ impl Eye {
             followed || self.scene.visible(looked).iter().any(|detection| detection.label == PERSON)
         };
         let due = self.faces.as_ref().is_some_and(|watch| watch.is_due(self.faces_gap * EARLY, now));
-        Worth { detection: is_wanted && !is_early, faces: due && !head_moving && (is_wanted || somebody()) }
+        let faces = due && !head_moving && (is_wanted || self.faces_owed || somebody());
+        self.faces_owed = (self.faces_owed || is_wanted) && !faces;
+        Worth { detection: is_wanted && !is_early, faces }
     }
 
     /// The whole picture changed at once. The scene forgets with the detection that follows, faces at once.

@@ -12,6 +12,8 @@ mod demo_day;
 mod detecting;
 mod embedding_pictures;
 mod enduring;
+mod faces;
+mod faces_quality;
 mod fetching;
 mod hearing;
 mod interrupting;

@@ -98,7 +98,8 @@ struct Prepared {
 /// Shrinks a picture to the network's size, where it is larger, and lays it into the top left.
 fn prepare(picture: &Rgb, facts: &FaceDetectorFacts) -> Result<Prepared, InferError> {
     let shrunk = if picture.width.max(picture.height) > facts.side {
-        let scaled = picture.clone().scaled_to(facts.side);
+        let (width, height) = picture.sides_within(facts.side);
+        let scaled = picture.resized(width, height);
         Some(scaled.map_err(|fault| InferError::Input { why: fault.to_string() })?)
     } else {
         None
