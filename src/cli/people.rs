@@ -219,7 +219,7 @@ fn print_done(report: &PersonReport) {
 fn print_lines(report: &PersonReport, done: bool) {
     let PersonReport { new_name, shots, memory, window, typed_lines, left_out, .. } = report;
     let renamed = new_name.is_some();
-    let verb = |does: &str, did: &str| if done { did.to_owned() } else { does.to_owned() };
+    let verb = if done { "were" } else { "will be" };
     let lines = [
         (shots.unwrap_or(0), "shots of the face", if renamed { "carried over" } else { "removed" }),
         (*left_out, "shots of the face", "left out, because there was no room"),
@@ -233,7 +233,7 @@ fn print_lines(report: &PersonReport, done: bool) {
         (*typed_lines, "typed lines", "kept with \"somebody\" for the name"),
     ];
     for (count, what, becomes) in lines.into_iter().filter(|line| line.0 > 0) {
-        println!("  {count} {what} {} {becomes}", verb("will be", "were"));
+        println!("  {what}: {count} {verb} {becomes}");
     }
     if !renamed && !report.set_aside.is_empty() {
         println!(

@@ -109,10 +109,24 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         if path.is_dir() {
             found.extend(files(&path));
         } else if path.is_file() {
-            found.push((path.clone(), fs::read(&path).unwrap()));
+            found.push((path.clone(), without_holes(&fs::read(&path).unwrap())));
         }
     }
     found
+}
+
+/// The bytes of a file without the blocks of zeros, of which the engine's files have many megabytes.
+fn without_holes(bytes: &[u8]) -> Vec<u8> {
+    const BLOCK: usize = 4096;
+    let mut kept = Vec::new();
+    for block in bytes.chunks(BLOCK) {
+        if block == &[0; BLOCK][..block.len()] {
+            kept.push(0);
+        } else {
+            kept.extend_from_slice(block);
+        }
+    }
+    kept
 }
 
 /// The files under `folder` that hold one of these bytes, without regard to case.
@@ -378,7 +392,7 @@ async fn kill_9_while_somebody_is_forgotten_leaves_all_or_nothing_and_the_same_c
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn renamed_the_new_name_stands_everywhere_and_the_old_one_in_no_file() {
+async fn renamed_the_new_name_stands_everywhere_and_the_face_is_nobody_elses() {
     let folder = tempfile::tempdir().unwrap();
     let house = open(folder.path());
     live(&house).await;
@@ -518,7 +532,12 @@ async fn the_command_asks_before_it_forgets_and_says_what_it_did() {
     let forgotten = program(folder.path(), &["forget", NAME, "--yes"]);
     let (out, err) = (text(&forgotten.stdout), text(&forgotten.stderr));
     assert_eq!(forgotten.status.code(), Some(0), "{err}");
-    assert!(out.contains("will be forgotten") && out.contains("is forgotten") && out.contains("5 shots"), "{out}");
+    assert!(
+        out.contains("will be forgotten")
+            && out.contains("is forgotten")
+            && out.contains("shots of the face: 5 were removed"),
+        "{out}"
+    );
     assert_eq!(holding(&shards, &name_bytes(NAME)), BTreeSet::new());
     assert_eq!(program(folder.path(), &["forget", NAME, "--yes"]).status.code(), Some(1));
 }

@@ -124,12 +124,12 @@ impl Change {
         if own && self.removes() {
             return None;
         }
-        let mut names = frame.names.clone();
-        if own {
-            names.retain(|name| !same(name, self.name()));
+        let mut names: Vec<String> = Vec::with_capacity(frame.names.len());
+        for name in &frame.names {
+            let name = if same(name, self.name()) { self.new_name() } else { Some(name.as_str()) };
             // Two who are the same person now stand once.
-            if let Some(new) = self.new_name().filter(|new| !names.iter().any(|name| same(name, new))) {
-                names.push(new.to_owned());
+            if let Some(name) = name.filter(|name| !names.iter().any(|known| same(known, name))) {
+                names.push(name.to_owned());
             }
         }
         let caption = frame.caption.as_ref().map(|caption| self.words(caption, own));
