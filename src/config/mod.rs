@@ -327,11 +327,15 @@ impl Default for SeeConfig {
 pub struct PeopleConfig {
     /// A visit ends when somebody was out of view for so long, in minutes; at the next one they are greeted again.
     pub visit_ends_after_min: u32,
+    /// Whether somebody known is greeted by name, once a visit.
+    pub greet: bool,
+    /// Whether a stranger who spoke is asked for their name, once a visit.
+    pub ask_names: bool,
 }
 
 impl Default for PeopleConfig {
     fn default() -> Self {
-        Self { visit_ends_after_min: 10 }
+        Self { visit_ends_after_min: 10, greet: true, ask_names: true }
     }
 }
 

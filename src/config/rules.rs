@@ -81,7 +81,7 @@ const SECTIONS: [(&str, &[(&str, Allowed)]); 11] = [
             ("min_free_mb", Whole(10, 1_000_000, "megabytes")),
         ],
     ),
-    ("people", &[("visit_ends_after_min", Whole(1, 1_440, "minutes"))]),
+    ("people", &[("visit_ends_after_min", Whole(1, 1_440, "minutes")), ("greet", Flag), ("ask_names", Flag)]),
     (
         "knowledge",
         &[

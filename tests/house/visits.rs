@@ -46,7 +46,12 @@ struct Script {
 }
 
 fn settings() -> Settings {
-    Settings { gates: Gates { greet: 0.35, ask: 0.25, margin: 0.05 }, visit_ends_after: SignedDuration::from_mins(10) }
+    Settings {
+        gates: Gates { greet: 0.35, ask: 0.25, margin: 0.05 },
+        visit_ends_after: SignedDuration::from_mins(10),
+        greets: true,
+        asks: true,
+    }
 }
 
 /// 2026-11-30, nine in the morning, and so many seconds.

@@ -94,5 +94,7 @@ fn settings_of(config: &Config, gates: FaceGates) -> visit::Settings {
     visit::Settings {
         gates: visit::Gates { greet, ask, margin },
         visit_ends_after: SignedDuration::from_mins(i64::from(config.people.visit_ends_after_min)),
+        greets: config.people.greet,
+        asks: config.people.ask_names,
     }
 }

@@ -165,7 +165,9 @@ impl Visits {
         for person in here {
             if let Some(guest) = self.guests.of_mut(person).filter(|guest| !guest.greeted && !guest.denied) {
                 guest.greeted = true;
-                commands.push(Command::Greet { person, name: guest.name.clone() });
+                if self.settings.greets {
+                    commands.push(Command::Greet { person, name: guest.name.clone() });
+                }
             }
         }
         self.ask(at, commands);
@@ -174,7 +176,7 @@ impl Visits {
     fn ask(&mut self, at: Timestamp, commands: &mut Vec<Command>) {
         let now = self.now(at);
         let answered = self.answered.is_some_and(|answered| now.passed - answered <= ASK_WITHIN);
-        if self.question != Question::None || !answered {
+        if self.question != Question::None || !answered || !self.settings.asks {
             return;
         }
         let Some(alone) = self.view.alone() else { return };

@@ -74,6 +74,10 @@ pub struct Settings {
     pub gates: Gates,
     /// `[people] visit_ends_after_min`: a visit ends when the person was out of view for so long.
     pub visit_ends_after: SignedDuration,
+    /// `[people] greet`: whether somebody known is greeted.
+    pub greets: bool,
+    /// `[people] ask_names`: whether a stranger is asked for their name.
+    pub asks: bool,
 }
 
 /// The settings cannot be used.
