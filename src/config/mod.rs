@@ -104,7 +104,7 @@ pub struct SeeConfig {
     /// Whether faces are looked for, so that people can be known.
     pub faces: bool,
     /// Looks for faces a second while somebody is in view or something changes. Not measured on a robot: 3 a second are
-    /// 3 % of one desktop core with ONNX Runtime.
+    /// 2 % of one desktop core with ONNX Runtime, 10 % with rten.
     pub faces_per_second: f32,
     /// What is visible must stay so for this long to count, in seconds. From 240 jittered frames of one scene: 1 to 2
     /// changes instead of 89 to 176.

@@ -202,11 +202,13 @@ mod tests {
     #[test]
     fn stripes_along_one_direction_are_what_motion_leaves() {
         let striped = |across: usize, down: usize| {
-            let value = |index: usize| if (index % 112 * across + index / 112 * down) / 4 % 2 == 0 { 40 } else { 200 };
+            let value = |index: usize| {
+                if ((index % 112 * across + index / 112 * down) / 4).is_multiple_of(2) { 40 } else { 200 }
+            };
             Rgb { width: 112, height: 112, pixels: (0..112 * 112).flat_map(|index| [value(index); 3]).collect() }
         };
         assert!(sharpness(&striped(1, 0)) < 0.001 && sharpness(&striped(0, 1)) < 0.001);
-        let checks = |index: usize| if (index % 112 / 4 + index / 112 / 4) % 2 == 0 { 40 } else { 200 };
+        let checks = |index: usize| if (index % 112 / 4 + index / 112 / 4).is_multiple_of(2) { 40 } else { 200 };
         let checks =
             Rgb { width: 112, height: 112, pixels: (0..112 * 112).flat_map(|index| [checks(index); 3]).collect() };
         assert!(sharpness(&checks) > 0.3, "{}", sharpness(&checks));
