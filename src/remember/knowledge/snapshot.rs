@@ -1,7 +1,7 @@
 //! Writing a snapshot: the shard's files as one tar file, the same bytes for the same facts and text model.
 //!
 //! The log is left out, holes stay holes, names are sorted, and times, owners and modes are the same in every file. The
-//! engine (0.9.0) makes two things up at random: the name of a segment's folder, which is replaced by one that is
+//! engine (0.9.0) leaves two things to chance: the name of a segment's folder, which is replaced by one that is
 //! derived from the facts, and the order of keys in its JSON files, which are written again in order. [`LABEL`] tells
 //! the text model, because the engine's files do not.
 
