@@ -23,6 +23,9 @@ use crate::remember::exchange::identity;
 pub const LABEL: &str = "embedder.json";
 const SEGMENTS: &str = "segments";
 const CONFIG: &str = "edge_config.json";
+/// What the engine journals before it changes a file, and no longer needs once it has flushed. Its own snapshots leave it
+/// out too, and its records come in any order.
+const JOURNAL: &str = "tracker_journal.dat";
 /// Holes are looked for in blocks of this many bytes: the page of the engine's memory maps.
 const BLOCK: usize = 4_096;
 /// A tar file's own block.
@@ -77,6 +80,9 @@ fn collect(path: &Path, name: &str, files: &mut BTreeMap<String, PathBuf>) -> io
         return Ok(());
     }
     for inside in files_in(path)? {
+        if inside.file_name().is_some_and(|name| name == JOURNAL) {
+            continue;
+        }
         let last = inside.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         collect(&inside, &format!("{name}/{last}"), files)?;
     }
