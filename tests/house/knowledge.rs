@@ -26,8 +26,8 @@ use reachy_remembers::think::tools::{About, RememberArguments, Tool, ToolResult}
 
 use crate::{conversing, remembering};
 
-/// The stand-in's score for a question and itself is 1.
-pub const GATE: f32 = 0.6;
+/// The stand-in's score for a question and itself is 1, for one of the same form about another thing 0.66.
+pub const GATE: f32 = 0.75;
 
 pub const TEA: &str = r#"
 [[fact]]

@@ -53,18 +53,18 @@ impl Engine {
 
     /// Writes facts with the vectors of their questions.
     pub fn insert(&self, facts: &[Whole]) -> Result<(), EngineError> {
-        let points = facts.iter().map(|(fact, rows)| {
+        for (fact, rows) in facts {
             rows.iter().try_for_each(|row| check_vector(TEXT, TEXT_DIMENSION, row))?;
             let rows = Vector::new_multi(rows.clone()).map_err(failed)?;
             let point =
                 PointStruct::new(PointId::Uuid(fact.id()), Vectors::new_named([(TEXT, rows)]), payload::write(fact));
-            Ok(point.into())
-        });
-        let points = points.collect::<Result<Vec<_>, EngineError>>()?;
-        guarded(|| {
-            let insert = PointOperations::UpsertPoints(PointInsertOperations::PointsList(points));
-            self.shard.update(UpdateOperation::PointOperation(insert)).map_err(failed)
-        })
+            // One at a time: the engine stores the points of one call in any order.
+            guarded(|| {
+                let insert = PointOperations::UpsertPoints(PointInsertOperations::PointsList(vec![point.into()]));
+                self.shard.update(UpdateOperation::PointOperation(insert)).map_err(failed)
+            })?;
+        }
+        Ok(())
     }
 
     /// Puts everything written so far on the disk itself.

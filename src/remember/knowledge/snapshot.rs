@@ -1,7 +1,7 @@
 //! Writing a snapshot: the shard's files as one tar file, the same bytes for the same facts and text model.
 //!
 //! The log is left out, holes stay holes, names are sorted, and times, owners and modes are the same in every file. The
-//! engine (0.9.0) makes two things up at random: the name of a segment's folder, which is replaced by one that is
+//! engine (0.9.0) leaves two things to chance: the name of a segment's folder, which is replaced by one that is
 //! derived from the facts, and the order of keys in its JSON files, which are written again in order. [`LABEL`] tells
 //! the text model, because the engine's files do not.
 
@@ -23,6 +23,9 @@ use crate::remember::exchange::identity;
 pub const LABEL: &str = "embedder.json";
 const SEGMENTS: &str = "segments";
 const CONFIG: &str = "edge_config.json";
+/// What the engine journals before it changes a file, and no longer needs once it has flushed. Its own snapshots leave it
+/// out too, and its records come in any order.
+const JOURNAL: &str = "tracker_journal.dat";
 /// Holes are looked for in blocks of this many bytes: the page of the engine's memory maps.
 const BLOCK: usize = 4_096;
 /// A tar file's own block.
@@ -77,6 +80,9 @@ fn collect(path: &Path, name: &str, files: &mut BTreeMap<String, PathBuf>) -> io
         return Ok(());
     }
     for inside in files_in(path)? {
+        if inside.file_name().is_some_and(|name| name == JOURNAL) {
+            continue;
+        }
         let last = inside.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         collect(&inside, &format!("{name}/{last}"), files)?;
     }
