@@ -205,6 +205,13 @@ pub struct TextGates {
     pub exchange: f32,
     /// For a frame's sentence.
     pub frame: f32,
+    /// Whether `calibrate` gave them; else they are from the design.
+    #[serde(default = "yes")]
+    pub measured: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// How a speech model is used.

@@ -17,6 +17,7 @@ mod naming;
 pub mod recall;
 pub mod seen;
 pub mod store;
+pub mod words;
 
 use jiff::Timestamp;
 

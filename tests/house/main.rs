@@ -14,6 +14,7 @@ mod embedding_pictures;
 mod enduring;
 mod fetching;
 mod hearing;
+mod hybrid;
 mod living;
 mod local_server;
 mod looking;

@@ -7,6 +7,7 @@
 //! takes its place, and [`Opened::notes`] says so.
 
 mod engine;
+mod hybrid;
 mod payload;
 mod rebuild;
 mod search;
@@ -28,6 +29,7 @@ pub use super::folder::{FolderError, Lock};
 
 use super::embed::{EmbedError, EmbedText, Identity};
 use super::just_said::JustSaid;
+use super::recall::Scored;
 use super::{Exchange, Frame, Query, Recalled, TimeRange, folder};
 use crate::robot::Direction;
 use crate::see::EmbedImage;
@@ -323,6 +325,15 @@ impl Memory {
     /// [`MemoryError`] when it could not look; that nothing was found is [`Recalled::Nothing`].
     pub async fn recall(&self, query: Query) -> Result<Recalled, MemoryError> {
         self.blocking(move |inner| inner.recall(&query)).await
+    }
+
+    /// What a question's answer about what was said is chosen from, each with its scores, in no order and whatever the
+    /// gate: for measuring.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub async fn candidates(&self, query: Query) -> Result<Vec<Scored>, MemoryError> {
+        self.blocking(move |inner| inner.candidates(&query)).await
     }
 
     /// Flushes, if something was written and not flushed yet.
