@@ -8,6 +8,7 @@
 pub mod calibrate;
 pub mod embed;
 mod engine;
+pub mod eval;
 pub mod exchange;
 mod folder;
 pub mod frame;

@@ -127,7 +127,9 @@ fn is_framing(word: &str) -> bool {
         saturday sunday thursday today tonight tuesday wednesday week weekend friday yesterday before breakfast lunch
         dinner few couple two three
     ";
-    is_talk(word) || holds(TIMES, word) || word.chars().all(|letter| letter.is_ascii_digit())
+    // "At 9 o'clock", "on the 12th"; a longer number is a room, a code, an invoice.
+    let small_number = word.len() <= 2 && word.chars().all(|letter| letter.is_ascii_digit());
+    is_talk(word) || holds(TIMES, word) || small_number
 }
 
 /// Words of talk itself: pronouns, question words, telling and remembering. In small letters or not.
@@ -223,6 +225,7 @@ mod tests {
             "When is my sister coming to visit?",
             "What did we say about Hamburg this morning?",
             "Worüber haben wir gesprochen?",
+            "What was 20418?",
             "",
         ] {
             assert!(!names_nothing(question), "{question}");

@@ -27,10 +27,14 @@ async fn the_shipped_gates_are_what_the_questions_give() {
     let seen = tokio::task::spawn_blocking(move || seen.measure(embedder.as_ref())).await.unwrap().unwrap();
     let stores =
         [("exchange", text.model.exchange_gate, exchanges::measure(&searched)), ("frame", text.model.frame_gate, seen)];
+    let mut others = Vec::new();
     for (store, shipped, measured) in stores {
         let best = best(&sweep(&measured)).unwrap();
         println!("{store} of {}: {best:?}, shipped {shipped}", text.model.name);
         println!("  held: {:?}", at_gate(&measured, Some(Half::Held), best.gate));
-        assert!((best.gate - shipped).abs() < SAME, "{store}: {best:?}, shipped {shipped}");
+        if (best.gate - shipped).abs() >= SAME {
+            others.push(format!("{store}: {best:?}, shipped {shipped}"));
+        }
     }
+    assert!(others.is_empty(), "{others:?}");
 }

@@ -12,6 +12,7 @@ mod demo_day;
 mod detecting;
 mod embedding_pictures;
 mod enduring;
+mod evaluating;
 mod fetching;
 mod hearing;
 mod hybrid;

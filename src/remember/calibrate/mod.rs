@@ -1,7 +1,7 @@
 //! Where a gate comes from: questions with what each should find, and the gate that gets most of them right.
 //!
 //! A gate decides WHETHER there is an answer. Too low, the robot tells something that was not asked; too high, it denies
-//! what it remembers. The first is worse, so a wrong answer costs as much as [`WRONG_COSTS`] missed ones. [`exchanges`],
+//! what it remembers. The first is worse, so a wrong answer costs more ([`WRONG_COSTS`]) than a missed one ([`MISSED_COSTS`]). [`exchanges`],
 //! [`frames`] and [`facts`] ask their store's questions at every gate with the very functions that answer on the robot;
 //! the gate is chosen over the tune half of the questions, and the held half only says how well that went.
 
@@ -17,9 +17,11 @@ use serde::{Deserialize, Serialize};
 use super::embed::EmbedError;
 use super::{MemoryError, OpenError};
 
-/// Missed answers that one wrong answer weighs: a robot that makes something up is worse than one that asks again.
-/// A choice, not a measurement.
-pub const WRONG_COSTS: usize = 2;
+/// What a wrong answer costs against [`MISSED_COSTS`]: a robot that makes something up is worse than one that asks again,
+/// but one that denies a third of what it remembers is no good either. A choice, not a measurement.
+pub const WRONG_COSTS: usize = 3;
+/// What an answerable question that found nothing costs.
+pub const MISSED_COSTS: usize = 2;
 
 /// The gates that are tried, in hundredths.
 const TRIED: RangeInclusive<u8> = 20..=90;
@@ -127,7 +129,7 @@ pub struct AtGate {
 
 impl AtGate {
     fn cost(&self) -> usize {
-        self.missed + WRONG_COSTS * self.wrong
+        MISSED_COSTS * self.missed + WRONG_COSTS * self.wrong
     }
 }
 
@@ -211,7 +213,9 @@ mod tests {
 
     #[test]
     fn the_best_gate_lies_between_what_is_there_and_what_is_not() {
-        let all = [measured(0.7, Some(true)), measured(0.6, Some(true)), measured(0.4, None), measured(0.3, None)];
+        let there = [0.7, 0.6].map(|best| measured(best, Some(true)));
+        let not = [0.4, 0.4, 0.4, 0.3].map(|best| measured(best, None));
+        let all: Vec<Measured> = there.into_iter().chain(not).collect();
         let best = best(&sweep(&all)).unwrap();
         assert!(best.gate > 0.4 && best.gate <= 0.6, "{best:?}");
         assert_eq!((best.right, best.wrong, best.missed), (2, 0, 0));
@@ -220,17 +224,18 @@ mod tests {
 
     #[test]
     fn a_wrong_answer_weighs_more_than_a_missed_one() {
-        let all = [measured(0.5, Some(true)), measured(0.55, None), measured(0.7, Some(true))];
+        let absent = (0..3).map(|_| measured(0.55, None));
+        let all: Vec<Measured> = [0.5, 0.7].map(|best| measured(best, Some(true))).into_iter().chain(absent).collect();
         assert!(best(&sweep(&all)).unwrap().gate > 0.55);
     }
 
     #[test]
     fn of_gates_that_cost_the_same_the_one_that_answers_more_is_chosen() {
-        // One wrong answer costs what two missed ones do: 0.3 answers three and 0.6 answers one.
-        let all =
-            [measured(0.7, Some(true)), measured(0.5, Some(true)), measured(0.45, Some(true)), measured(0.55, None)];
+        // Two wrong answers cost what three missed ones do.
+        let there = [0.7, 0.5, 0.5, 0.5].map(|best| measured(best, Some(true)));
+        let all: Vec<Measured> = there.into_iter().chain([measured(0.55, None), measured(0.55, None)]).collect();
         let best = best(&sweep(&all)).unwrap();
-        assert_eq!((best.right, best.wrong, best.missed), (3, 1, 0));
+        assert_eq!((best.right, best.wrong, best.missed), (4, 2, 0));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use uuid::Uuid;
 
 pub use engine::{IMAGE_DIMENSION, TEXT_DIMENSION};
 pub use rebuild::reembed;
+pub use search::Searching;
 
 pub use super::engine::EngineError;
 pub use super::folder::{FolderError, Lock};
@@ -334,6 +335,14 @@ impl Memory {
     /// [`MemoryError`].
     pub async fn candidates(&self, query: Query) -> Result<Vec<Scored>, MemoryError> {
         self.blocking(move |inner| inner.candidates(&query)).await
+    }
+
+    /// One search of the engine, on the caller's thread, for measuring; answers how many memories came back.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub fn search_once(&self, what: Searching, question: &str, limit: usize) -> Result<usize, MemoryError> {
+        self.inner.search_once(what, question, limit)
     }
 
     /// Flushes, if something was written and not flushed yet.

@@ -29,7 +29,29 @@ const LONGEST_TURN: jiff::SignedDuration = jiff::SignedDuration::from_secs(120);
 /// Frames looked at in each slice.
 const PER_SLICE: usize = 4;
 
+/// One kind of search, for measuring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Searching {
+    /// Exchanges by likeness.
+    Exchanges,
+    /// Exchanges by likeness and by words.
+    ExchangesAndWords,
+    /// Frames by the likeness of their sentences.
+    Frames,
+}
+
 impl Inner {
+    pub(super) fn search_once(&self, what: Searching, question: &str, limit: usize) -> Result<usize, MemoryError> {
+        let (vector, scope) = (self.embedder.question(question)?, Scope::default());
+        Ok(match what {
+            Searching::Exchanges => self.engine.nearest::<Exchange>(vector, Space::Text, &scope, limit)?.len(),
+            Searching::ExchangesAndWords => {
+                self.engine.hybrid::<Exchange>(vector, &Asked::of(question), &scope, limit)?.hits.len()
+            }
+            Searching::Frames => self.engine.nearest::<Frame>(vector, Space::Text, &scope, limit)?.len(),
+        })
+    }
+
     pub(super) fn recall(&self, query: &Query) -> Result<Recalled, MemoryError> {
         match query.about {
             About::Seen => self.recall_seen(query),
