@@ -1,19 +1,29 @@
-//! `calibrate`: measures the gate of the text model in use over questions, as a table and a plot.
+//! `calibrate`: measures the gates of the text model in use over questions, as tables and plots, and writes or checks them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use console::style;
 use serde::Serialize;
 
 use super::{CliError, Output, Setting, print_json, table};
-use crate::daemon::parts;
-use crate::remember::calibrate::{self, AtGate, Questions, Scored};
+use crate::daemon::parts::{self, Text};
+use crate::remember::calibrate::{
+    self, AtGate, Half, Margin, Measured, Outcome, SAME, exchanges, facts, frames, write,
+};
+use crate::remember::knowledge::facts::Facts;
 
 #[derive(Debug, clap::Args)]
 pub struct CalibrateArguments {
-    /// A file of questions; without it, the ones that come with the project.
+    /// A file of questions about what was said; without it, the ones that come with the project.
     file: Option<PathBuf>,
+    /// Writes the gates into the manifest of the project's source; the program must be built again to use them.
+    #[arg(long, value_name = "MANIFEST", num_args = 0..=1, default_missing_value = "models/manifest.toml")]
+    write: Option<PathBuf>,
+    /// Fails if a shipped gate is not what the questions give.
+    #[arg(long, conflicts_with = "write")]
+    check: bool,
     #[command(flatten)]
     output: Output,
 }
@@ -22,88 +32,168 @@ pub struct CalibrateArguments {
 #[derive(Debug, Serialize)]
 struct Report {
     text_model: String,
-    shipped_gate: f32,
+    /// Whether the manifest says that the shipped gates come from measurements.
+    shipped_are_measured: bool,
+    stores: Vec<Store>,
+}
+
+/// One store's gate.
+#[derive(Debug, Serialize)]
+struct Store {
+    /// As in the manifest.
+    store: &'static str,
+    shipped: f32,
+    /// Over the tune half.
     best: AtGate,
-    shipped: AtGate,
+    /// The same gate over the half that had no say.
+    best_on_held: AtGate,
+    /// The shipped gate over all questions.
+    shipped_on_all: AtGate,
+    margin: Margin,
+    /// Questions that name nothing to look for: how many, and how many of them are taken so.
+    naming_nothing: (usize, usize),
     sweep: Vec<AtGate>,
-    questions: Vec<Scored>,
+    questions: Vec<Measured>,
+}
+
+impl Store {
+    fn new(
+        store: &'static str,
+        shipped: f32,
+        questions: Vec<Measured>,
+        naming_nothing: (usize, usize),
+    ) -> Result<Self, CliError> {
+        let sweep = calibrate::sweep(&questions);
+        let best = calibrate::best(&sweep).ok_or_else(|| CliError::CouldNot("there is no question".into()))?;
+        Ok(Self {
+            store,
+            shipped,
+            best,
+            best_on_held: calibrate::at_gate(&questions, Some(Half::Held), best.gate),
+            shipped_on_all: calibrate::at_gate(&questions, None, shipped),
+            margin: calibrate::margin(&questions),
+            naming_nothing,
+            sweep,
+            questions,
+        })
+    }
+
+    fn is_as_shipped(&self) -> bool {
+        (self.best.gate - self.shipped).abs() < SAME
+    }
 }
 
 pub async fn run(setting: &Setting, arguments: CalibrateArguments) -> Result<ExitCode, CliError> {
+    let said = match &arguments.file {
+        Some(file) => {
+            std::fs::read_to_string(file).map_err(|error| CliError::WrongUse(format!("{}: {error}", file.display())))?
+        }
+        None => exchanges::QUESTIONS.to_owned(),
+    };
     let config = setting.config.clone();
-    let file = arguments.file.clone();
-    let report = tokio::task::spawn_blocking(move || -> Result<Report, CliError> {
-        let text = match file {
-            Some(file) => std::fs::read_to_string(&file)
-                .map_err(|error| CliError::WrongUse(format!("{}: {error}", file.display())))?,
-            None => calibrate::QUESTIONS.to_owned(),
-        };
-        let questions = Questions::parse(&text).map_err(CliError::could_not)?;
-        let model = parts::load_text(&config).map_err(CliError::could_not)?;
-        let scored = questions.score(model.embedder.as_ref()).map_err(CliError::could_not)?;
-        let sweep = calibrate::sweep(&scored);
-        let best = calibrate::best(&sweep).ok_or_else(|| CliError::CouldNot("there is no question".into()))?;
-        Ok(Report {
-            text_model: model.model.name.clone(),
-            shipped_gate: model.model.exchange_gate,
-            shipped: calibrate::at_gate(&scored, model.model.exchange_gate),
-            best,
-            sweep,
-            questions: scored,
-        })
-    })
-    .await
-    .map_err(CliError::could_not)??;
+    let text = tokio::task::spawn_blocking(move || parts::load_text(&config)).await.map_err(CliError::could_not)?;
+    let report = measure(&said, text.map_err(CliError::could_not)?).await?;
     if arguments.output.json {
         print_json(&report)?;
     } else {
         print(&report);
     }
+    if let Some(manifest) = &arguments.write {
+        store_gates(manifest, &report)?;
+    }
+    let all_as_shipped = report.stores.iter().all(Store::is_as_shipped);
+    if arguments.check && !all_as_shipped {
+        return Err(CliError::CouldNot("a shipped gate is not what the questions give".into()));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(report: &Report) {
-    println!("exchange gate of {} over {} questions", report.text_model, report.questions.len());
-    let mut table = table(&["gate", "right", "wrong", "missed", ""]);
-    for at in report.sweep.iter().filter(|at| (at.gate - report.best.gate).abs() < 0.105) {
-        let mark = if at.gate == report.best.gate { "◂ best" } else { "" };
-        let row = [format!("{:.2}", at.gate), at.right.to_string(), at.wrong.to_string(), at.missed.to_string()];
-        table.add_row(row.into_iter().chain([mark.to_owned()]));
+async fn measure(said: &str, text: Text) -> Result<Report, CliError> {
+    let questions = exchanges::Questions::parse(said).map_err(CliError::could_not)?;
+    let searched = questions.search(Arc::clone(&text.embedder)).await.map_err(CliError::could_not)?;
+    let measured = exchanges::measure(&searched);
+    let naming = questions.naming_nothing.len();
+    let taken = questions.naming_nothing.iter().filter(|asks| crate::remember::recall::names_nothing(asks)).count();
+    let model = &text.model;
+    let mut stores = vec![Store::new("exchange", model.exchange_gate, measured, (naming, taken))?];
+    let embedder = Arc::clone(&text.embedder);
+    let seen = tokio::task::spawn_blocking(move || {
+        let questions = frames::Questions::parse(frames::QUESTIONS)?;
+        Ok::<_, calibrate::CalibrateError>((questions.measure(embedder.as_ref())?, questions.naming_nothing()))
+    });
+    let (measured, naming_nothing) = seen.await.map_err(CliError::could_not)?.map_err(CliError::could_not)?;
+    stores.push(Store::new("frame", model.frame_gate, measured, naming_nothing)?);
+    let embedder = Arc::clone(&text.embedder);
+    let shipped = Facts::load(Path::new("")).map_err(CliError::could_not)?;
+    let taught = tokio::task::spawn_blocking(move || facts::measure(&shipped, embedder.as_ref()));
+    let measured = taught.await.map_err(CliError::could_not)?.map_err(CliError::could_not)?;
+    stores.push(Store::new("fact", model.fact_gate, measured, (0, 0))?);
+    Ok(Report { text_model: model.name.clone(), shipped_are_measured: model.gates_are_measured, stores })
+}
+
+fn store_gates(manifest: &PathBuf, report: &Report) -> Result<(), CliError> {
+    let wrong = |error: std::io::Error| CliError::CouldNot(format!("{}: {error}", manifest.display()));
+    let mut text = std::fs::read_to_string(manifest).map_err(wrong)?;
+    for store in &report.stores {
+        text = write::set_gate(&text, &report.text_model, store.store, store.best.gate).map_err(CliError::CouldNot)?;
     }
-    println!("{table}");
-    plot(&report.questions, report.best.gate);
-    let AtGate { right, wrong, missed, .. } = report.shipped;
-    println!("shipped gate {:.2}: {right} right, {wrong} wrong, {missed} missed", report.shipped_gate);
+    std::fs::write(manifest, text).map_err(wrong)?;
+    println!("written to {}; build the program again to use them", manifest.display());
+    Ok(())
+}
+
+fn print(report: &Report) {
+    if !report.shipped_are_measured {
+        println!("The gates that ship for {} are from the design, not measured.", report.text_model);
+    }
+    for store in &report.stores {
+        let asked = store.questions.len();
+        println!("\n{} gate of {} over {asked} questions", store.store, report.text_model);
+        let mut table = table(&["gate", "right", "wrong", "missed", ""]);
+        for at in store.sweep.iter().filter(|at| (at.gate - store.best.gate).abs() < 0.105) {
+            let mark = if at.gate == store.best.gate { "◂ best" } else { "" };
+            let row = [format!("{:.2}", at.gate), at.right.to_string(), at.wrong.to_string(), at.missed.to_string()];
+            table.add_row(row.into_iter().chain([mark.to_owned()]));
+        }
+        println!("{table}");
+        plot(&store.questions, store.best.gate);
+        let score = |score: Option<f32>| score.map_or_else(|| "none".into(), |score| format!("{score:.2}"));
+        let Margin { lowest_right, highest_absent } = store.margin;
+        println!("lowest right {}, highest absent {}", score(lowest_right), score(highest_absent));
+        println!("tune half: {}", sentence(store.best));
+        println!("held half: {}", sentence(store.best_on_held));
+        println!("shipped gate {:.2}, all questions: {}", store.shipped, sentence(store.shipped_on_all));
+        if store.naming_nothing.0 > 0 {
+            println!("naming nothing: {} of {} taken so", store.naming_nothing.1, store.naming_nothing.0);
+        }
+    }
+}
+
+fn sentence(at: AtGate) -> String {
+    format!("{} right, {} wrong, {} missed", at.right, at.wrong, at.missed)
 }
 
 /// Where the best scores lie: answerable questions above the line, absent ones under it.
-fn plot(questions: &[Scored], gate: f32) {
+fn plot(questions: &[Measured], gate: f32) {
     const FROM: f32 = 0.1;
     const WIDTH: usize = 80;
     let column = |score: f32| (((score - FROM).max(0.0) * 100.0) as usize).min(WIDTH - 1);
-    let histogram = |absent: bool| {
+    let histogram = |answerable: bool| {
         let mut columns = [0_usize; WIDTH];
-        for question in questions.iter().filter(|question| question.right.is_none() == absent) {
+        for question in questions.iter().filter(|question| question.answerable == answerable) {
             columns[column(question.best)] += 1;
         }
         columns.map(|count| [' ', '▂', '▄', '▆', '█'][count.min(4)]).iter().collect::<String>()
     };
-    println!("  answerable │{}", style(histogram(false)).green());
-    println!("      absent │{}", style(histogram(true)).red());
+    println!("  answerable │{}", style(histogram(true)).green());
+    println!("      absent │{}", style(histogram(false)).red());
     println!("             └{}▲ gate {gate:.2}   (0.10 to 0.90)", "─".repeat(column(gate)));
-    for question in questions.iter().filter(|question| is_mistake(question, gate)) {
-        let what = match question.right {
-            None => "answered, and nothing answers it",
-            Some(false) if question.best >= gate => "another exchange was nearer",
-            Some(_) => "missed",
+    for question in questions.iter().filter(|question| question.is_mistake(gate)) {
+        let what = match (question.at(gate), question.answerable) {
+            (Outcome::Nothing, _) => "missed",
+            (_, true) => "another came first",
+            (_, false) => "answered, and nothing answers it",
         };
-        println!("  {:.2} {what}: {}", question.best, question.question);
-    }
-}
-
-fn is_mistake(question: &Scored, gate: f32) -> bool {
-    match question.right {
-        None => question.best >= gate,
-        Some(right) => !right || question.best < gate,
+        println!("  {:.2} {what}: {}", question.best, question.asks);
     }
 }

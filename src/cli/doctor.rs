@@ -146,8 +146,10 @@ async fn memory_line(config: &Config, clock: &Clock) -> Result<String, String> {
         return Err(note.clone());
     }
     let stats = opened.memory.stats().await.map_err(|error| error.to_string())?;
+    let measured = parts::library(config).and_then(|library| Ok(library.text()?.gates_are_measured));
+    let from = if measured.unwrap_or(true) { "" } else { " (from the design, not measured)" };
     Ok(format!(
-        "{} exchanges, {} in {}, {} free; text model {}, gate {:.2}",
+        "{} exchanges, {} in {}, {} free; text model {}, gate {:.2}{from}",
         stats.exchanges,
         bytes(stats.disk_bytes),
         stats.folder.display(),

@@ -1,7 +1,9 @@
-//! `eval tools`: asks the configured brain questions whose right tool is known, and counts how often it chooses it.
+//! `eval`: [`recall`] asks the memory; `eval tools` asks the configured brain questions whose right tool is known, and counts how often it chooses it.
 //!
 //! Nothing is run and nothing is stored: only the choice counts. Every question is asked in every history, because a
 //! small model that chooses well at the start of a conversation may follow its own earlier answers later.
+
+mod recall;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -40,6 +42,8 @@ const DELTAS: usize = 16;
 pub enum EvalCommand {
     /// How often the configured brain chooses the right tool.
     Tools(ToolsArguments),
+    /// How well the memory finds what was said, by likeness, by words, and by both.
+    Recall(recall::RecallArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -139,7 +143,10 @@ struct Miss {
 }
 
 pub async fn run(setting: &Setting, command: EvalCommand) -> Result<ExitCode, CliError> {
-    let EvalCommand::Tools(arguments) = command;
+    let arguments = match command {
+        EvalCommand::Tools(arguments) => arguments,
+        EvalCommand::Recall(arguments) => return recall::run(setting, arguments).await,
+    };
     let questions = questions(&arguments.files)?;
     let histories = histories(arguments.histories.as_deref())?;
     let count = questions.len() * histories.len();

@@ -5,6 +5,7 @@
 // Printing is what it is for.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod bench;
 mod calibrate;
 mod demo;
 mod doctor;
@@ -63,7 +64,9 @@ enum Command {
     Knowledge(knowledge::KnowledgeCommand),
     /// Measures from which score on an exchange counts as found, with the text model in use.
     Calibrate(calibrate::CalibrateArguments),
-    /// How well the configured brain does.
+    /// How long searches and recalls take, beside the Python build of the same engine where it is there.
+    Bench(bench::BenchArguments),
+    /// How well the configured brain does, and how well the memory finds.
     #[command(subcommand)]
     Eval(eval::EvalCommand),
 }
@@ -148,6 +151,7 @@ fn run(command: Command, setting: &Setting) -> Result<ExitCode, CliError> {
             Command::Knowledge(command) => knowledge::run(setting, command).await,
             Command::Calibrate(arguments) => calibrate::run(setting, arguments).await,
             Command::Eval(command) => eval::run(setting, command).await,
+            Command::Bench(arguments) => bench::run(setting, arguments).await,
         }
     });
     // Blocking threads that still wait for a dead microphone must not hold the process.

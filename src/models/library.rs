@@ -51,6 +51,8 @@ pub struct TextModel {
     pub frame_gate: f32,
     /// A fact's question counts as found from this score on, 0…1.
     pub fact_gate: f32,
+    /// Whether the gates were measured; else they are from the design.
+    pub gates_are_measured: bool,
     /// To be written beside every shard.
     pub identity: Identity,
     /// Which model it is and why, for the log and for `doctor`.
@@ -242,6 +244,7 @@ impl Library {
             exchange_gate: facts.gates.exchange,
             frame_gate: facts.gates.frame,
             fact_gate: facts.gates.fact,
+            gates_are_measured: facts.gates.measured,
             identity: Identity {
                 model: model.name.clone(),
                 weights: weights.sha256.clone(),

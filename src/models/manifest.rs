@@ -229,6 +229,13 @@ pub struct TextGates {
     pub frame: f32,
     /// For the questions of a fact.
     pub fact: f32,
+    /// Whether `calibrate` gave them; else they are from the design.
+    #[serde(default = "yes")]
+    pub measured: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// How a speech model is used.

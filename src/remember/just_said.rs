@@ -7,7 +7,6 @@ use uuid::Uuid;
 
 use super::Exchange;
 use super::embed::{EmbedError, EmbedText, cosine};
-use super::recall::Scored;
 
 /// Vectors of the window's exchanges by [`Exchange::id`]. It holds no more than the window does.
 #[derive(Default)]
@@ -16,13 +15,13 @@ pub struct JustSaid {
 }
 
 impl JustSaid {
-    /// Each exchange with its cosine to `question` (both are unit vectors).
+    /// Each exchange's cosine to `question` (both are unit vectors).
     pub fn scored(
         &self,
         exchanges: &[Exchange],
         question: &[f32],
         embedder: &dyn EmbedText,
-    ) -> Result<Vec<Scored>, EmbedError> {
+    ) -> Result<Vec<(Exchange, f32)>, EmbedError> {
         let mut known = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         let ids: Vec<Uuid> = exchanges.iter().map(Exchange::id).collect();
         known.retain(|id, _| ids.contains(id));
@@ -38,8 +37,7 @@ impl JustSaid {
         }
         let scored = exchanges.iter().zip(&ids).filter_map(|(exchange, id)| {
             let vector = known.get(id)?;
-            let score = cosine(vector, question);
-            Some(Scored { exchange: exchange.clone(), score, just_said: true })
+            Some((exchange.clone(), cosine(vector, question)))
         });
         Ok(scored.collect())
     }

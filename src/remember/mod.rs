@@ -9,6 +9,7 @@ pub(crate) mod beside;
 pub mod calibrate;
 pub mod embed;
 mod engine;
+pub mod eval;
 pub mod exchange;
 mod folder;
 pub mod frame;
@@ -21,6 +22,7 @@ pub mod recall;
 pub mod seen;
 pub mod store;
 pub mod stores;
+pub mod words;
 
 use jiff::Timestamp;
 use uuid::Uuid;

@@ -1,12 +1,14 @@
 //! What counts as an answer: pure decisions over scores, words and times.
 //!
-//! A search always returns something, so a memory counts only from its store's gate on. A question that names nothing
+//! A search always returns something, so a memory counts only from its store's gate on, or if it holds the question's
+//! own words (see [`words`]); likeness and words together give the order. A question that names nothing
 //! ("What did we talk about this morning?") cannot be answered by likeness; it is answered by its time.
 
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
 
+use super::words::{self, Match};
 use super::{Exchange, Recalled, Remembered, TimeRange};
 
 /// A candidate with its cosine to the question.
@@ -14,27 +16,43 @@ use super::{Exchange, Recalled, Remembered, TimeRange};
 pub struct Scored {
     pub exchange: Exchange,
     pub score: f32,
+    /// How it matches by its words.
+    pub words: Match,
     /// Still in the window.
     pub just_said: bool,
+}
+
+impl Scored {
+    /// What the order of answers is made by.
+    #[must_use]
+    pub fn fused(&self) -> f32 {
+        words::fused(self.score, self.words.share)
+    }
 }
 
 /// Two memories this close in score are told in the order of time, the newer first, because the newer one is more
 /// likely still true ("the key is in the drawer now"). Not measured.
 const AS_GOOD_AS: f32 = 0.02;
 
-/// Keeps what passes the gate, best first, at most `limit`.
-///
-/// `searched` is how many memories were compared in all.
+/// What [`decide`] comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Best first.
+    Found(Vec<Remembered>),
+    /// The best cosine under the gate, if anything was compared.
+    Nothing { best: Option<f32> },
+}
+
+/// Keeps what passes the gate or holds the question's words, best first, at most `limit`.
 #[must_use]
-pub fn decide(mut candidates: Vec<Scored>, gate: f32, limit: usize, searched: usize) -> Recalled {
+pub fn decide(mut candidates: Vec<Scored>, gate: f32, limit: usize) -> Decision {
     let best = candidates.iter().map(|candidate| candidate.score).reduce(f32::max);
-    candidates.retain(|candidate| candidate.score >= gate);
+    candidates.retain(|candidate| candidate.score >= gate || candidate.words.found);
     if candidates.is_empty() {
-        return Recalled::Nothing { searched, best };
+        return Decision::Nothing { best };
     }
-    best_first(&mut candidates, |candidate| candidate.score, |candidate| candidate.exchange.said_at);
-    let memories = candidates.into_iter().take(limit).map(remembered).collect();
-    Recalled::Found { memories }
+    best_first(&mut candidates, Scored::fused, |candidate| candidate.exchange.said_at);
+    Decision::Found(candidates.into_iter().take(limit).map(remembered).collect())
 }
 
 /// Sorts by score, the best first, and those as good as the best by time, the newest first.
@@ -104,18 +122,31 @@ pub(super) fn names_nothing_but(question: &str, also: &str) -> bool {
 
 /// Words that frame a question about a conversation without naming what it was about.
 fn is_framing(word: &str) -> bool {
-    const FRAMING: &str = "
-        a about all an and any anything at been between can conversation conversations could d did discuss discussed
-        discussing discussion do does earlier else ever everything for from had happen happened has have i i've if in
-        into just know last latest mention mentioned me most my of on or our over past please recall recap recently
-        remember remind s said say saying since so some something speak spoke spoken subject subjects summarise
-        summarize summary talk talked talking tell that the then there thing things this to told topic topics up us
-        was we we've were what what's when which while with you you've your chat chatted
+    const TIMES: &str = "
         afternoon ago day days evening hour hours minute minutes moment month monday morning night noon now o'clock
         saturday sunday thursday today tonight tuesday wednesday week weekend friday yesterday before breakfast lunch
         dinner few couple two three
     ";
-    FRAMING.split_whitespace().any(|framing| framing == word) || word.chars().all(|letter| letter.is_ascii_digit())
+    // "At 9 o'clock", "on the 12th"; a longer number is a room, a code, an invoice.
+    let small_number = word.len() <= 2 && word.chars().all(|letter| letter.is_ascii_digit());
+    is_talk(word) || holds(TIMES, word) || small_number
+}
+
+/// Words of talk itself: pronouns, question words, telling and remembering. In small letters or not.
+pub(super) fn is_talk(word: &str) -> bool {
+    const TALK: &str = "
+        a about all an and any anything at been between can conversation conversations could d did discuss discussed
+        discussing discussion do does earlier else ever everything for from had happen happened happens has have i i've
+        if in into just know last latest mention mentioned me most my of on or our over past please recall recap
+        recently remember remind s said say saying since so some something speak spoke spoken subject subjects summarise
+        summarize summary talk talked talking tell that the then there thing things this to told topic topics up us
+        was we we've were what what's when which while with you you've your chat chatted
+    ";
+    holds(TALK, &word.to_lowercase())
+}
+
+fn holds(words: &str, word: &str) -> bool {
+    words.split_whitespace().any(|other| other == word)
 }
 
 #[cfg(test)]
@@ -131,19 +162,29 @@ mod tests {
     }
 
     fn scored(words: &str, second: i64, score: f32) -> Scored {
-        Scored { exchange: exchange(words, second), score, just_said: false }
+        Scored { exchange: exchange(words, second), score, words: Match::default(), just_said: false }
     }
 
     #[test]
     fn a_search_that_returns_only_what_is_under_the_gate_found_nothing() {
         let candidates = vec![scored("tea", 1, 0.41), scored("train", 2, 0.30)];
-        assert_eq!(decide(candidates, 0.5, 5, 12), Recalled::Nothing { searched: 12, best: Some(0.41) });
+        assert_eq!(decide(candidates, 0.5, 5), Decision::Nothing { best: Some(0.41) });
+    }
+
+    #[test]
+    fn what_holds_the_questions_words_is_found_under_the_gate_and_comes_before_what_is_only_alike() {
+        let holds = Match { bm25: 6.0, share: 0.9, found: true };
+        let candidates = vec![scored("room 212", 1, 0.55), Scored { words: holds, ..scored("room 4127", 2, 0.41) }];
+        let Decision::Found(memories) = decide(candidates, 0.5, 5) else { panic!("nothing found") };
+        let words: Vec<_> = memories.iter().map(|memory| memory.exchange.heard.as_str()).collect();
+        assert_eq!(words, ["room 4127", "room 212"]);
+        assert_eq!(memories[0].score, Some(0.41), "the score that is shown is the cosine");
     }
 
     #[test]
     fn the_best_comes_first_and_equals_come_newest_first() {
         let candidates = vec![scored("old box", 1, 0.80), scored("tea", 5, 0.60), scored("new drawer", 9, 0.79)];
-        let Recalled::Found { memories } = decide(candidates, 0.5, 2, 3) else { panic!("nothing found") };
+        let Decision::Found(memories) = decide(candidates, 0.5, 2) else { panic!("nothing found") };
         let words: Vec<_> = memories.iter().map(|memory| memory.exchange.heard.as_str()).collect();
         assert_eq!(words, ["new drawer", "old box"]);
     }
@@ -184,6 +225,7 @@ mod tests {
             "When is my sister coming to visit?",
             "What did we say about Hamburg this morning?",
             "Worüber haben wir gesprochen?",
+            "What was 20418?",
             "",
         ] {
             assert!(!names_nothing(question), "{question}");

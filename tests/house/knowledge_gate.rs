@@ -6,7 +6,7 @@ use std::sync::Arc;
 use reachy_remembers::config::{Config, ModelsConfig};
 use reachy_remembers::daemon::parts::{self, Text};
 use reachy_remembers::health::Health;
-use reachy_remembers::remember::calibrate::{self, Scored};
+use reachy_remembers::remember::calibrate;
 use reachy_remembers::remember::knowledge::build;
 use reachy_remembers::remember::knowledge::facts::Facts;
 use reachy_remembers::remember::knowledge::questions::{Found, Half, Questions, SHIPPED};
@@ -29,14 +29,14 @@ fn text() -> Option<Text> {
 /// Shares of answerable ones that find their own fact, and of others that find none.
 fn shares(name: &str, half: &Half, found: &[Found], gate: f32) -> (f64, f64) {
     let (answerable, others) = half.counts();
-    let passes = |found: &&Found| found.scored.right == Some(true) && found.scored.best >= gate;
+    let passes = |found: &&Found| found.right == Some(true) && found.best >= gate;
     let right = found.iter().filter(passes).count();
     let first = found.iter().filter(passes).filter(|found| found.first).count();
-    let silent = found.iter().filter(|found| found.scored.right.is_none() && found.scored.best < gate).count();
+    let silent = found.iter().filter(|found| found.right.is_none() && found.best < gate).count();
     println!(
         "{name}: {right} of {answerable} find their fact ({first} first), {silent} of {others} others find none, gate {gate}"
     );
-    for Scored { question, best, right } in found.iter().map(|found| &found.scored) {
+    for Found { question, best, right, .. } in found {
         if right.map_or(*best >= gate, |right| !right || *best < gate) {
             println!("  {best:.3} {right:?} {question}");
         }
@@ -51,8 +51,8 @@ fn questions_worded_unlike_any_stored_one_find_their_fact_and_others_find_none()
     let questions = Questions::parse(SHIPPED, &facts).unwrap();
     assert!(questions.held.counts().0 >= 60 && questions.tune.counts().1 + questions.held.counts().1 >= 60);
     let tune = questions.tune.score(&facts, text.embedder.as_ref()).unwrap();
-    let scored: Vec<Scored> = tune.iter().map(|found| found.scored.clone()).collect();
-    let best = calibrate::best(&calibrate::sweep(&scored)).unwrap();
+    let measured = calibrate::facts::measure(&facts, text.embedder.as_ref()).unwrap();
+    let best = calibrate::best(&calibrate::sweep(&measured)).unwrap();
     let gate = text.model.fact_gate;
     println!("{}: the tuning half gives {best:?}, shipped {gate}", text.model.name);
     assert!((best.gate - gate).abs() < 0.005, "{best:?}");

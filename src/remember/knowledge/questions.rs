@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::facts::Facts;
 use super::rivals::Rivals;
 use super::{LIMIT, NEARLY_AS_NEAR};
-use crate::remember::calibrate::{CalibrateError, Scored};
+use crate::remember::calibrate::CalibrateError;
 use crate::remember::embed::{EmbedText, cosine};
 
 /// The questions that ship with the project.
@@ -85,7 +85,7 @@ impl Half {
             let right = finds.map(|finds| told.any(|(key, _)| *key == finds));
             let first = finds.is_some_and(|finds| near.first().is_some_and(|(key, _)| *key == finds));
             let best = if top > rival { top } else { 0.0 };
-            all.push(Found { scored: Scored { question: asked.clone(), best, right }, first });
+            all.push(Found { question: asked.clone(), best, right, first });
         }
         Ok(all)
     }
@@ -94,8 +94,11 @@ impl Half {
 /// What a question found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// `right`: the fact that answers is among those that would be told.
-    pub scored: Scored,
+    pub question: String,
+    /// Cosine of the nearest stored question; 0 where a rival is nearer.
+    pub best: f32,
+    /// Whether the fact that answers is among those that would be told; `None` for a question that no fact answers.
+    pub right: Option<bool>,
     /// It is the first of them.
     pub first: bool,
 }

@@ -1,5 +1,8 @@
 //! The `memory/` shard in Qdrant Edge: exchanges and frames.
 //!
+//! Exchanges have a sparse vector besides, their words as BM25 counts them. A shard that was made before there was one
+//! gets it when it is opened: the words are in the payloads, and nothing is embedded again.
+//!
 //! Every call blocks. Points are validated before the engine sees them, because it accepts vectors of zeros and of
 //! not-a-numbers and panics on a payload that is no object.
 
@@ -10,16 +13,18 @@ use jiff::Timestamp;
 use qdrant_edge::external::ordered_float::OrderedFloat;
 use qdrant_edge::{
     AnyVariants, Condition, CountRequestBuilder, Direction as Sorting, Distance, EdgeConfig, EdgeConfigBuilder,
-    EdgeShard, EdgeVectorParamsBuilder, FieldCondition, Filter, IntegerIndexParamsBuilder, KeywordIndexParamsBuilder,
-    Match, MatchAny, MatchValue, Memory as Placement, NamedQuery, OrderBy, OrderByInterface, Payload,
-    PayloadSchemaParams, PayloadSelector, PayloadSelectorExclude, PointId, PointInsertOperations, PointOperations,
-    PointStruct, QueryEnum, QueryRequestBuilder, Range, RetrieveRequestBuilder, ScoringQuery, ScrollRequestBuilder,
-    UpdateOperation, ValueVariants, VectorInternal, VectorStructInternal, Vectors, WithPayloadInterface, WithVector,
+    EdgeShard, EdgeSparseVectorParamsBuilder, EdgeVectorParamsBuilder, FieldCondition, Filter,
+    IntegerIndexParamsBuilder, KeywordIndexParamsBuilder, Match, MatchAny, MatchValue, Memory as Placement, Modifier,
+    NamedQuery, OrderBy, OrderByInterface, Payload, PayloadSchemaParams, PayloadSelector, PayloadSelectorExclude,
+    PointId, PointInsertOperations, PointOperations, PointStruct, QueryEnum, QueryRequestBuilder, Range,
+    RetrieveRequestBuilder, ScoringQuery, ScrollRequestBuilder, UpdateOperation, ValueVariants, Vector, VectorInternal,
+    VectorStructInternal, Vectors, WithPayloadInterface, WithVector,
 };
 use uuid::Uuid;
 
 use super::super::beside::engine::Shard;
 use super::super::engine::{EngineError, check_vector, failed, guarded, index, json_path, log_options};
+use super::hybrid::{WORDS, counted};
 use super::payload::{JPEG, KIND, LABELS, LOOKED, Stored};
 use crate::remember::{Exchange, Frame, TimeRange};
 use crate::robot::Direction;
@@ -29,7 +34,7 @@ pub const TEXT_DIMENSION: usize = 384;
 /// Numbers in a picture's vector; the contract of the shard.
 pub const IMAGE_DIMENSION: usize = 768;
 /// Points read at once while walking the shard; frames carry their pictures.
-const PAGE: usize = 64;
+pub(super) const PAGE: usize = 64;
 
 /// A named vector of the shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +44,7 @@ pub enum Space {
 }
 
 impl Space {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
             Self::Image => "image",
@@ -53,7 +58,7 @@ impl Space {
         }
     }
 
-    fn check(self, vector: &[f32]) -> Result<(), EngineError> {
+    pub(super) fn check(self, vector: &[f32]) -> Result<(), EngineError> {
         check_vector(self.name(), self.dimension(), vector)
     }
 }
@@ -69,10 +74,13 @@ impl Point {
     /// [`EngineError`] for a wrong length, a number that is not finite, or nothing but zeros.
     pub fn new<S: Stored>(memory: &S, text: Vec<f32>, image: Option<Vec<f32>>) -> Result<Self, EngineError> {
         Space::Text.check(&text)?;
-        let mut vectors = vec![(Space::Text.name(), text)];
+        let mut vectors = vec![(Space::Text.name(), Vector::new_dense(text))];
         if let Some(image) = image {
             Space::Image.check(&image)?;
-            vectors.push((Space::Image.name(), image));
+            vectors.push((Space::Image.name(), Vector::new_dense(image)));
+        }
+        if let Some(counted) = counted(memory)? {
+            vectors.push((WORDS, counted.into()));
         }
         Ok(Self(PointStruct::new(PointId::Uuid(memory.id()), Vectors::new_named(vectors), memory.payload())))
     }
@@ -136,8 +144,12 @@ impl Engine {
     /// open merely by trying.
     pub fn load(path: &Path, search_threads: usize) -> Result<Self, EngineError> {
         guarded(|| {
-            let shard = EdgeShard::load(path, Some(config(search_threads))).map_err(failed)?;
-            Ok(Self { shard: Shard::new(shard) })
+            // Which vectors there are is the shard's own: an older one lacks the words.
+            let shard = EdgeShard::load(path, Some(settings(search_threads).build())).map_err(failed)?;
+            check_contract(&shard)?;
+            let engine = Self { shard: Shard::new(shard) };
+            engine.count_words_of_older_exchanges()?;
+            Ok(engine)
         })
     }
 
@@ -176,9 +188,8 @@ impl Engine {
     ) -> Result<Vec<(S, f32)>, EngineError> {
         space.check(&vector)?;
         guarded(|| {
-            let query = NamedQuery { query: VectorInternal::Dense(vector), using: Some(space.name().into()) };
             let request = QueryRequestBuilder::new(limit)
-                .query(ScoringQuery::Vector(QueryEnum::Nearest(query)))
+                .query(nearest_to(VectorInternal::Dense(vector), space.name()))
                 .filter(filter::<S>(scope)?)
                 .with_payload(without_pictures()?)
                 .build();
@@ -265,29 +276,59 @@ fn make_indexes(shard: &EdgeShard) -> Result<(), EngineError> {
     Ok(())
 }
 
+/// How a shard is made.
 fn config(search_threads: usize) -> EdgeConfig {
-    EdgeConfigBuilder::new()
+    settings(search_threads)
         .vector(Space::Text.name(), EdgeVectorParamsBuilder::new(TEXT_DIMENSION, Distance::Cosine).build())
         .vector(Space::Image.name(), EdgeVectorParamsBuilder::new(IMAGE_DIMENSION, Distance::Cosine).build())
-        .payload_memory(Placement::Cold)
-        .max_search_threads(search_threads)
-        .wal_options(log_options())
+        .sparse_vector(WORDS, EdgeSparseVectorParamsBuilder::new().modifier(Modifier::Idf).build())
         .build()
 }
 
-fn read<S: Stored>(payload: Option<Payload>) -> Result<S, EngineError> {
-    S::read(&payload.ok_or_else(|| EngineError("a memory came back without its words".into()))?)
+/// How a shard is opened.
+fn settings(search_threads: usize) -> EdgeConfigBuilder {
+    EdgeConfigBuilder::new()
+        .payload_memory(Placement::Cold)
+        .max_search_threads(search_threads)
+        .wal_options(log_options())
 }
 
-/// The picture's vector among a point's vectors.
-fn image(vectors: Option<VectorStructInternal>) -> Option<Vec<f32>> {
+/// Refuses a shard whose dense vectors are not the contract's.
+fn check_contract(shard: &EdgeShard) -> Result<(), EngineError> {
+    let config = shard.config();
+    for space in [Space::Text, Space::Image] {
+        let got = config.vectors.get(space.name()).map(|params| params.size);
+        if got != Some(space.dimension()) {
+            let got = got.map_or_else(|| "no numbers".into(), |got| format!("{got} numbers"));
+            let why = format!("its {} vectors have {got} instead of {}", space.name(), space.dimension());
+            return Err(EngineError(why));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn dense(vectors: Option<&VectorStructInternal>, space: Space) -> Option<&[f32]> {
     match vectors? {
-        VectorStructInternal::Named(mut named) => match named.remove(Space::Image.name())? {
+        VectorStructInternal::Named(named) => match named.get(space.name())? {
             VectorInternal::Dense(vector) => Some(vector),
             _ => None,
         },
         _ => None,
     }
+}
+
+/// A search for what is nearest in a named vector's space.
+pub(super) fn nearest_to(query: VectorInternal, space: &str) -> ScoringQuery {
+    ScoringQuery::Vector(QueryEnum::Nearest(NamedQuery { query, using: Some(space.into()) }))
+}
+
+pub(super) fn read<S: Stored>(payload: Option<Payload>) -> Result<S, EngineError> {
+    S::read(&payload.ok_or_else(|| EngineError("a memory came back without its words".into()))?)
+}
+
+/// The picture's vector among a point's vectors.
+fn image(vectors: Option<VectorStructInternal>) -> Option<Vec<f32>> {
+    dense(vectors.as_ref(), Space::Image).map(<[f32]>::to_vec)
 }
 
 /// Everything but a frame's picture, which is a thousand times as large as the rest.
@@ -296,7 +337,7 @@ pub(super) fn without_pictures() -> Result<WithPayloadInterface, EngineError> {
     Ok(WithPayloadInterface::Selector(PayloadSelector::Exclude(exclude)))
 }
 
-fn filter<S: Stored>(scope: &Scope) -> Result<Filter, EngineError> {
+pub(super) fn filter<S: Stored>(scope: &Scope) -> Result<Filter, EngineError> {
     let is = |field: &str, value: &str| -> Result<Condition, EngineError> {
         let value = Match::Value(MatchValue { value: ValueVariants::String(value.into()) });
         Ok(Condition::Field(FieldCondition::new_match(json_path(field)?, value)))
@@ -320,3 +361,6 @@ fn filter<S: Stored>(scope: &Scope) -> Result<Filter, EngineError> {
     let none = scope.but.map(within).transpose()?.map(|condition| vec![condition]);
     Ok(Filter { must: Some(all), must_not: none, ..Filter::default() })
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@
 
 mod engine;
 mod forget;
+mod hybrid;
 mod payload;
 mod rebuild;
 mod search;
@@ -24,12 +25,14 @@ use uuid::Uuid;
 pub use engine::{IMAGE_DIMENSION, TEXT_DIMENSION};
 pub use forget::Forgotten;
 pub use rebuild::reembed;
+pub use search::Searching;
 
 pub use super::engine::EngineError;
 pub use super::folder::{FolderError, Lock};
 
 use super::embed::{EmbedError, EmbedText, Identity};
 use super::just_said::JustSaid;
+use super::recall::Scored;
 use super::{Exchange, Frame, Query, Recalled, TimeRange, beside, folder};
 use crate::robot::Direction;
 use crate::see::EmbedImage;
@@ -331,6 +334,23 @@ impl Memory {
     #[must_use]
     pub fn lock(&self) -> Arc<Lock> {
         Arc::clone(&self.inner.lock)
+    }
+
+    /// What a question's answer about what was said is chosen from, each with its scores, in no order and whatever the
+    /// gate: for measuring.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub async fn candidates(&self, query: Query) -> Result<Vec<Scored>, MemoryError> {
+        self.blocking(move |inner| inner.candidates(&query)).await
+    }
+
+    /// One search of the engine, on the caller's thread, for measuring; answers how many memories came back.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub fn search_once(&self, what: Searching, question: &str, limit: usize) -> Result<usize, MemoryError> {
+        self.inner.search_once(what, question, limit)
     }
 
     /// Flushes, if something was written and not flushed yet.

@@ -27,6 +27,8 @@ pub trait Stored: Sized {
     const TIME: &'static str;
 
     fn id(&self) -> Uuid;
+    /// What is also found word by word; `None` for what is found by likeness alone.
+    fn words(&self) -> Option<String>;
     fn payload(&self) -> Value;
     /// Reads what [`Stored::payload`] wrote; a frame's picture may be left out.
     fn read(payload: &Payload) -> Result<Self, EngineError>;
@@ -38,6 +40,11 @@ impl Stored for Exchange {
 
     fn id(&self) -> Uuid {
         Exchange::id(self)
+    }
+
+    /// Both sides and the speaker's name, without the words that stand for nobody's name and for the robot's.
+    fn words(&self) -> Option<String> {
+        Some(format!("{} {} {}", self.speaker.as_deref().unwrap_or_default(), self.heard, self.said))
     }
 
     fn payload(&self) -> Value {
@@ -69,6 +76,10 @@ impl Stored for Frame {
 
     fn id(&self) -> Uuid {
         Frame::id(self)
+    }
+
+    fn words(&self) -> Option<String> {
+        None
     }
 
     fn payload(&self) -> Value {

@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::engine::{Order, Scope, Space};
+use super::payload::Stored;
 use super::{Inner, MemoryError};
 use crate::remember::embed::cosine;
 use crate::remember::naming;
-use crate::remember::recall::{self, Scored};
+use crate::remember::recall::{self, Decision, Scored};
 use crate::remember::seen::{self, Candidate, Pick};
+use crate::remember::words::{self, Asked};
 use crate::remember::{Exchange, Frame, HowSeen, Query, Recalled, SeenFrame, TimeRange};
 use crate::think::tools::About;
 
@@ -27,7 +29,29 @@ const LONGEST_TURN: jiff::SignedDuration = jiff::SignedDuration::from_secs(120);
 /// Frames looked at in each slice.
 const PER_SLICE: usize = 4;
 
+/// One kind of search, for measuring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Searching {
+    /// Exchanges by likeness.
+    Exchanges,
+    /// Exchanges by likeness and by words.
+    ExchangesAndWords,
+    /// Frames by the likeness of their sentences.
+    Frames,
+}
+
 impl Inner {
+    pub(super) fn search_once(&self, what: Searching, question: &str, limit: usize) -> Result<usize, MemoryError> {
+        let (vector, scope) = (self.embedder.question(question)?, Scope::default());
+        Ok(match what {
+            Searching::Exchanges => self.engine.nearest::<Exchange>(vector, Space::Text, &scope, limit)?.len(),
+            Searching::ExchangesAndWords => {
+                self.engine.hybrid::<Exchange>(vector, &Asked::of(question), &scope, limit)?.hits.len()
+            }
+            Searching::Frames => self.engine.nearest::<Frame>(vector, Space::Text, &scope, limit)?.len(),
+        })
+    }
+
     pub(super) fn recall(&self, query: &Query) -> Result<Recalled, MemoryError> {
         match query.about {
             About::Seen => self.recall_seen(query),
@@ -61,15 +85,35 @@ impl Inner {
         if recall::names_nothing(&query.text) {
             return self.sample_said(query);
         }
+        match recall::decide(self.candidates(query)?, self.settings.exchange_gate, self.settings.limit) {
+            Decision::Found(memories) => Ok(Recalled::Found { memories }),
+            Decision::Nothing { best } => {
+                let searched = self.engine.count::<Exchange>(&Scope::during(query.when))? + query.just_said.len();
+                Ok(Recalled::Nothing { searched, best })
+            }
+        }
+    }
+
+    /// What may answer: the exchanges nearest to the question by likeness and by words, and what was just said.
+    pub(super) fn candidates(&self, query: &Query) -> Result<Vec<Scored>, MemoryError> {
         let question = self.embedder.question(&query.text)?;
-        let limit = self.settings.limit;
-        let scope = Scope::during(query.when);
-        let mut candidates = self.just_said.scored(&query.just_said, &question, self.embedder.as_ref())?;
-        let stored = self.engine.nearest::<Exchange>(question, Space::Text, &scope, limit.max(1) * CANDIDATES)?;
-        let searched = self.engine.count::<Exchange>(&scope)? + query.just_said.len();
-        candidates.extend(stored.into_iter().map(|(exchange, score)| Scored { exchange, score, just_said: false }));
+        let asked = Asked::of(&query.text);
+        let just_said = self.just_said.scored(&query.just_said, &question, self.embedder.as_ref())?;
+        let (scope, limit) = (Scope::during(query.when), self.settings.limit.max(1) * CANDIDATES);
+        let hybrid = self.engine.hybrid::<Exchange>(question, &asked, &scope, limit)?;
+        let stored = hybrid.hits.into_iter().map(|hit| Scored {
+            words: hybrid.weights.compare(&asked, &hit.bag),
+            exchange: hit.memory,
+            score: hit.cosine,
+            just_said: false,
+        });
+        let just_said = just_said.into_iter().map(|(exchange, score)| {
+            let bag = exchange.words().map(|text| words::bag(&text)).unwrap_or_default();
+            Scored { words: hybrid.weights.compare(&asked, &bag), exchange, score, just_said: true }
+        });
+        let mut candidates: Vec<Scored> = just_said.chain(stored).collect();
         candidates.retain(|candidate| recall::may_answer(candidate.exchange.said_at, query.when));
-        Ok(recall::decide(candidates, self.settings.exchange_gate, limit, searched))
+        Ok(candidates)
     }
 
     /// A question that names nothing is answered by its time.

@@ -202,3 +202,16 @@ fn ms_per_short_question() {
     spent.sort_by(f64::total_cmp);
     eprintln!("{:.1} ms median, {:.1} ms fastest of {}", spent[spent.len() / 2], spent[0], spent.len());
 }
+
+#[test]
+fn a_question_asked_of_several_stores_is_embedded_once_and_few_are_kept() {
+    let embedder = tiny(Pooling::Mean, "");
+    let first = embedder.question("the blue box").unwrap();
+    assert_eq!(embedder.question("the blue box").unwrap(), first);
+    assert_eq!(embedder.recent.lock().unwrap().len(), 1);
+    for number in 0..10 {
+        embedder.question(&format!("what is {number}")).unwrap();
+    }
+    assert_eq!(embedder.recent.lock().unwrap().len(), RECENT_QUESTIONS);
+    assert_eq!(embedder.question("the blue box").unwrap(), first);
+}

@@ -1,0 +1,119 @@
+//! `eval recall`: how well the memory finds what was said, over questions whose answers are known.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::cli::{CliError, Output, Setting, print_json, table};
+use crate::daemon::parts;
+use crate::remember::calibrate::exchanges::{QUESTIONS, Questions, Searched};
+use crate::remember::calibrate::{CalibrateError, Half};
+use crate::remember::eval::locomo::{self, LeftOut};
+use crate::remember::eval::{self, Report};
+
+#[derive(Debug, clap::Args)]
+pub struct RecallArguments {
+    /// Files of questions; without one, those that come with the program.
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// What the files are written in.
+    #[arg(long, value_enum, default_value = "questions")]
+    format: Format,
+    /// Only the questions that no gate and no weight was chosen over.
+    #[arg(long)]
+    held: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// As tests/questions/exchanges.toml.
+    Questions,
+    /// LoCoMo's JSON.
+    Locomo,
+}
+
+#[derive(Debug, Serialize)]
+struct Evaluated {
+    text_model: String,
+    #[serde(flatten)]
+    report: Report,
+    /// What of the files could not be used.
+    left_out: Option<LeftOut>,
+}
+
+pub async fn run(setting: &Setting, arguments: RecallArguments) -> Result<ExitCode, CliError> {
+    let mut texts = Vec::new();
+    for file in &arguments.files {
+        texts.push((file.display().to_string(), super::text_of(file)?));
+    }
+    match (texts.is_empty(), arguments.format) {
+        (true, Format::Questions) => texts.push(("the program's own questions".into(), QUESTIONS.to_owned())),
+        (true, Format::Locomo) => return Err(CliError::WrongUse("name a file in LoCoMo's format".into())),
+        (false, _) => {}
+    }
+    let config = setting.config.clone();
+    let text = tokio::task::spawn_blocking(move || parts::load_text(&config)).await.map_err(CliError::could_not)?;
+    let text = text.map_err(CliError::could_not)?;
+    let (mut searched, mut left_out): (Vec<Searched>, Option<LeftOut>) = (Vec::new(), None);
+    for (from, content) in &texts {
+        let wrong = |error: CalibrateError| CliError::WrongUse(format!("{from}: {error}"));
+        let embedder = Arc::clone(&text.embedder);
+        match arguments.format {
+            Format::Questions => {
+                let questions = Questions::parse(content).map_err(wrong)?;
+                searched.extend(questions.search(embedder).await.map_err(CliError::could_not)?);
+            }
+            Format::Locomo => {
+                let (samples, more) = locomo::parse(content).map_err(wrong)?;
+                searched.extend(locomo::search(&samples, embedder).await.map_err(CliError::could_not)?);
+                left_out = Some(left_out.unwrap_or_default().and(more));
+            }
+        }
+    }
+    let half = arguments.held.then_some(Half::Held);
+    let gate = setting.config.remember.exchange_gate.unwrap_or(text.model.exchange_gate);
+    let report = eval::report(&searched, half, gate);
+    let evaluated = Evaluated { text_model: text.model.name.clone(), report, left_out };
+    if arguments.output.json {
+        print_json(&evaluated)?;
+    } else {
+        print(&evaluated)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(evaluated: &Evaluated) -> Result<(), CliError> {
+    let report = &evaluated.report;
+    println!("{}: {:.1} ms a question (p50), {:.1} ms (p99)", evaluated.text_model, report.p50_ms, report.p99_ms);
+    let mut ranks = table(&["category", "asked", "by", "recall@1", "recall@5", "recall@10", "MRR"]);
+    for row in &report.rows {
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        ranks.add_row([
+            row.category.clone(),
+            row.asked.to_string(),
+            row.by.name().to_owned(),
+            percent(row.recall_at_1),
+            percent(row.recall_at_5),
+            percent(row.recall_at_10),
+            format!("{:.3}", row.mrr),
+        ]);
+    }
+    println!("{ranks}");
+    let abstention = report.abstention;
+    println!(
+        "at the gate {:.2}: {} of {} absent questions answered with nothing, {} of {} answerable ones too",
+        abstention.gate,
+        abstention.absent_refused,
+        abstention.absent,
+        abstention.answerable_refused,
+        abstention.answerable
+    );
+    if let Some(left_out) = evaluated.left_out.filter(|left_out| *left_out != LeftOut::default()) {
+        println!("left out: {}", serde_json::to_string(&left_out).map_err(CliError::could_not)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! Searching for exchanges by likeness and by their words at once. What counts of it is decided in [`words`](crate::remember::words).
+
+mod engine;
+
+pub use engine::{WORDS, counted};
+
+use crate::remember::words::{Bag, Weights};
+
+/// What [`Engine::hybrid`] comes to.
+pub struct Hybrid<S> {
+    /// Each once, in no order.
+    pub hits: Vec<Hit<S>>,
+    /// What the question's terms weigh in this memory.
+    pub weights: Weights,
+}
+
+/// A memory with its likeness to a question and its words.
+pub struct Hit<S> {
+    pub memory: S,
+    pub cosine: f32,
+    pub bag: Bag,
+}
