@@ -12,12 +12,13 @@ use std::time::Duration;
 
 use reachy_remembers::config::KnowledgeConfig;
 use reachy_remembers::remember::embed::stand_in::StandIn;
+use reachy_remembers::remember::embed::{EmbedError, EmbedText, Identity};
 use reachy_remembers::remember::knowledge::pull::{Fetched, Key, PullError, PullSettings, Pulled, pull};
 use reachy_remembers::remember::knowledge::{Knowledge, Started};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::knowledge::{Renamed, TEA, settings, snapshot, start, tea};
+use crate::knowledge::{Renamed, TEA, settings, snapshot, start, start_with, tea};
 
 const KEY: &str = "not-for-any-log-4127";
 const MANIFEST: &str = "GET /collections/facts/shards/0/snapshot/partial/manifest";
@@ -360,4 +361,80 @@ fn the_key_comes_from_its_file_and_is_never_printed() {
     let settings = PullSettings::from_config(&config).unwrap().unwrap();
     assert!(!format!("{settings:?}").contains(KEY));
     assert!(PullSettings::from_config(&KnowledgeConfig::default()).unwrap().is_none());
+}
+
+/// A snapshot as a server makes it: without our label, which is its first entry.
+fn without_label(snapshot: &[u8]) -> Vec<u8> {
+    let mut archive = tar::Archive::new(snapshot);
+    let label = archive.entries().unwrap().next().unwrap().unwrap();
+    assert_eq!(label.path().unwrap(), Path::new("embedder.json"));
+    snapshot[512 + label.size().next_multiple_of(512) as usize..].to_vec()
+}
+
+/// A text model of the same size whose vectors are others.
+struct Shifted(StandIn);
+
+impl EmbedText for Shifted {
+    fn identity(&self) -> &Identity {
+        self.0.identity()
+    }
+
+    fn question(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
+        let mut vector = self.0.question(text)?;
+        vector.rotate_left(1);
+        Ok(vector)
+    }
+
+    fn stored(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        texts.iter().map(|text| self.question(text)).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_servers_snapshot_names_no_model_so_its_questions_are_embedded_again_and_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let foreign = tempfile::tempdir().unwrap();
+    let path = folder.path().join("server.snapshot");
+    fs::write(&path, without_label(&tea_snapshot(TEA))).unwrap();
+    let (Started { knowledge, notes }, _) = start(settings(&folder.path().join("shards"), &path)).await;
+    assert!(notes.is_empty(), "{notes:?}");
+    assert_eq!(tea(&knowledge).await, "Tea is in the left cupboard.");
+    let label = knowledge.label().unwrap();
+    assert_eq!((label.facts, label.facts_sha256), (2, None));
+    // The same file for another model: its vectors are not what that one gives.
+    let other = settings(&foreign.path().join("shards"), &path);
+    let (Started { notes, .. }, _) = start_with(other, Arc::new(Shifted(StandIn::new()))).await;
+    assert!(notes[0].contains("its vectors are not those of the text model"), "{notes:?}");
+}
+
+/// Where a test's log goes.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_key_is_in_no_line_of_the_log_however_much_is_logged() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber =
+        tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let folder = tempfile::tempdir().unwrap();
+    let server = Qdrant::with(&tea_snapshot(TEA));
+    fetched(folder.path(), &server).await;
+    server.answer(MANIFEST, Answer::status(401));
+    let error = pull(folder.path(), &server.settings()).await.unwrap_err();
+    tracing::warn!(%error, ?error, settings = ?server.settings(), "refused");
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(text.contains("refused") && !text.contains(KEY), "{text}");
 }
