@@ -1,14 +1,15 @@
 #!/bin/sh
-# The configuration as it is installed: the project's own with the folders of a service.
+# The configuration as it is installed: the project's own with other folders.
 #
-#   make-config.sh CONFIG >INSTALLED
+#   make-config.sh CONFIG [FOLDER/] >INSTALLED
 #
+# Memory and models are below FOLDER/, the service's own unless named; "" is the folder of the configuration itself.
 # Everything else, comments too, stays as it is. A key that is not there is an error, so that none is forgotten.
 set -eu
-awk '
+awk -v state="${2-/var/lib/reachy-remembers/}" '
   BEGIN {
-    set["remember", "folder"] = "\"/var/lib/reachy-remembers/memory\""
-    set["models", "folder"] = "\"/var/lib/reachy-remembers/models\""
+    set["remember", "folder"] = "\"" state "memory\""
+    set["models", "folder"] = "\"" state "models\""
   }
   /^\[[a-z_]+\]/ { section = substr($0, 2, index($0, "]") - 2) }
   match($0, /^[a-z_]+ *=/) {

@@ -19,6 +19,8 @@ mod living;
 mod local_server;
 mod looking;
 mod offline_brain;
+mod packaging;
+mod reloading;
 mod remembering;
 mod scripted_server;
 mod seeing;
