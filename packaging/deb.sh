@@ -4,7 +4,7 @@
 #   deb.sh [--profile NAME] [--target TRIPLE] [--no-build]
 #
 # The profile is `release` unless named; `dev` packs what `make build` has built. --no-build packs what is there, for a
-# program that was built elsewhere. The tool that packs is built once, into the target folder.
+# program that was built elsewhere. The tool that packs is built once, into REACHY_TOOLS or the target folder.
 set -eu
 cd "$(dirname "$0")/.."
 profile=release triple="" build=yes
@@ -18,11 +18,12 @@ while [ $# -gt 0 ]; do
 done
 
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-if [ ! -x "$target/tools/bin/cargo-deb" ]; then
-  CARGO_TARGET_DIR="$target/tools-build" cargo install --root "$target/tools" cargo-deb --version 3.8.0 --locked
-  rm -rf "$target/tools-build"
+tools=${REACHY_TOOLS:-$target/tools}
+if [ ! -x "$tools/bin/cargo-deb" ]; then
+  CARGO_TARGET_DIR="$tools/build" cargo install --root "$tools" cargo-deb --version 3.8.0 --locked
+  rm -rf "$tools/build"
 fi
-PATH="$target/tools/bin:$PATH"
+PATH="$tools/bin:$PATH"
 
 # Cargo's folder of the profile `dev` is called `debug`.
 folder=$profile

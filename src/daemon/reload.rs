@@ -64,7 +64,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What the log says; `None` where there is nothing to say.
+    /// What the log says.
     #[must_use]
     pub fn sentence(&self) -> String {
         match self {

@@ -36,7 +36,9 @@ run() {
   runuser -u reachy-remembers -- sh -c "umask 0077; cd $state; exec env -i PATH=/usr/bin:/bin \
     /usr/lib/reachy-remembers/reachy-remembers --config $config run" 2>"/tmp/run.log" &
 }
-running() { reachy-remembers doctor --json 2>/dev/null | grep -q '"service": true'; }
+running() {
+  grep -q ' ready' /tmp/run.log && reachy-remembers doctor --json 2>/dev/null | grep -q '"service": true'
+}
 if [ -d /tmp/models ]; then
   cp -r /tmp/models "$state/models"
   chown -R reachy-remembers:reachy-remembers "$state/models"
@@ -46,10 +48,11 @@ fi
 run
 shown "runs" soon 60 running
 pkill -KILL -u reachy-remembers -f 'config.toml run$'
+shown "is killed" soon 10 refused pgrep -u reachy-remembers
 run
 shown "runs again after kill -9" soon 60 running
 if [ -d /tmp/models ]; then
-  reachy-remembers memory search "where is the ladder" >/tmp/search.log 2>&1
+  reachy-remembers memory search "where is the ladder" >/tmp/search.log 2>&1 || true
   shown "and still knows" has /tmp/search.log cellar
 fi
 shown "its files are its own" is "$(find $state/memory -perm /077 | head -n 1)" ""

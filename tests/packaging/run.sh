@@ -36,7 +36,14 @@ rm -rf "$root/tmp/models"
 cp "$here/files.sh" "$here/life.sh" "$here/shown.sh" "$root/tmp/"
 
 echo "── the package's files, in a chroot"
-inside sh /tmp/files.sh
+# Its own processes, which end with it.
+# shellcheck disable=SC2016
+unshare --mount --pid --fork sh -c '
+  mount --make-rprivate /
+  mount -t proc proc "$1/proc"
+  mount --bind /dev "$1/dev"
+  exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive chroot "$1" sh /tmp/files.sh
+' sh "$root"
 
 echo "── the service, under the system's own systemd"
 sh "$here/boot.sh" "$root" sh /tmp/life.sh

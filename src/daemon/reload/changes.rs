@@ -55,7 +55,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// Everything that differs, in the order of the file.
+/// Everything that differs, by section and key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     pub live: Vec<Change>,
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(words(&changes.live), ["[act] words_per_minute: 160 → 180 (from the next sentence on)"]);
         assert_eq!(
             words(&changes.needs_restart),
-            ["[listen] speech_on: 0.5 → 0.6", "[see] frame_gate: unset → 0.7", "[limits] whisper_threads: 3 → 2"]
+            ["[limits] whisper_threads: 3 → 2", "[listen] speech_on: 0.5 → 0.6", "[see] frame_gate: unset → 0.7"]
         );
         let back = compare(&new, &Config::default()).unwrap();
         assert!(words(&back.needs_restart).contains(&"[see] frame_gate: 0.7 → unset".into()), "{back}");
