@@ -4,6 +4,7 @@
 //! late is worse than none, and the older asker is told ([`ActError::Superseded`]). If the thread dies, the handle
 //! answers [`ActError::Gone`].
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
@@ -21,7 +22,7 @@ pub enum Movement {
 /// The handle on the body's motion. Dropping it ends the thread after the movement that runs.
 pub struct Motion {
     slot: Arc<Slot>,
-    gestures: bool,
+    gestures: AtomicBool,
 }
 
 type Reply = oneshot::Sender<Result<(), ActError>>;
@@ -94,7 +95,7 @@ impl Motion {
             .name("motion".into())
             .spawn(move || move_all(robot.as_ref(), &guard.0))
             .map_err(|source| ActError::NotStarted { part: "motion", source })?;
-        Ok(Self { slot, gestures })
+        Ok(Self { slot, gestures: AtomicBool::new(gestures) })
     }
 
     /// Moves, and returns when the movement is over. Never waits for more than the movement that runs.
@@ -102,12 +103,17 @@ impl Motion {
     /// # Errors
     /// [`ActError`]; only on `Ok` did the body move.
     pub async fn make(&self, movement: Movement) -> Result<(), ActError> {
-        if matches!(movement, Movement::Gesture(_)) && !self.gestures {
+        if matches!(movement, Movement::Gesture(_)) && !self.gestures.load(Ordering::Acquire) {
             return Err(ActError::GesturesOff);
         }
         let (reply, answer) = oneshot::channel();
         self.slot.put((movement, reply))?;
         answer.await.map_err(|_| ActError::Gone { part: "motion" })?
+    }
+
+    /// Whether gestures are made from now on; the movement that runs goes on to its end.
+    pub fn allow_gestures(&self, allowed: bool) {
+        self.gestures.store(allowed, Ordering::Release);
     }
 
     /// Forgets the movement that waits; the one that runs goes on to its end.

@@ -139,7 +139,7 @@ fn run(command: Command, setting: &Setting) -> Result<ExitCode, CliError> {
     let outcome = runtime.block_on(async {
         match command {
             Command::Run => {
-                crate::daemon::run(&setting.config).await.map_err(CliError::could_not)?;
+                crate::daemon::run(&setting.config, setting.config_file.clone()).await.map_err(CliError::could_not)?;
                 Ok(ExitCode::SUCCESS)
             }
             Command::Demo(arguments) => demo::run(setting, &arguments).await,

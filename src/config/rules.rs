@@ -49,6 +49,7 @@ const SECTIONS: [(&str, &[(&str, Allowed)]); 11] = [
             // Whisper's own window is 30 s, and the pre-roll comes on top.
             ("max_utterance_s", Whole(2, 28, "seconds")),
             ("echo_wait_ms", Whole(0, 5_000, "milliseconds")),
+            ("barge_in", Flag),
             ("min_log_probability", Number(-10.0, 0.0)),
             ("max_no_speech", Number(0.0, 1.0)),
             ("deaf_after_s", Whole(5, 3_600, "seconds")),

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::Event;
 use super::diary::Diary;
+use super::notify::Heartbeat;
 use crate::clock::Clock;
 use crate::health::Health;
 use crate::listen::{Ear, Utterance};
@@ -25,6 +26,10 @@ const FAILURES: u32 = 20;
 /// Speech over the robot's own voice that stops it, in milliseconds: four frames of voice activity. With a read of the
 /// microphone (at most a tenth of a second) and a slice of the voice's sound it is under 300 ms. Not measured on a robot.
 const BARGE_IN_MS: u32 = 128;
+
+/// The thread is heard of again within this. A read is a tenth of a second of sound; the rest is for a machine that is
+/// busy with something else. Not measured.
+const ALIVE: Duration = Duration::from_secs(30);
 
 /// Stops the robot's answer, its voice and what it still wanted to do. Must not block.
 pub type BargeIn = Arc<dyn Fn() + Send + Sync>;
@@ -44,6 +49,8 @@ pub struct Shared {
     pub deaf: Arc<AtomicBool>,
     /// Whether somebody is speaking now.
     pub hears_speech: Arc<AtomicBool>,
+    /// Who must stay alive.
+    pub heartbeat: Heartbeat,
     /// What happens when somebody speaks over the robot; `None` where that is not allowed.
     pub barge_in: Option<BargeIn>,
 }
@@ -58,7 +65,9 @@ pub struct Noticed {
 pub fn listen(shared: &Shared, mut ear: Ear, utterances: &mpsc::Sender<Noticed>) {
     let (mut closed, mut failures, mut deaf, mut stopped) = (false, 0, false, false);
     shared.health.set("microphone", true, "listening");
+    let pulse = shared.heartbeat.pulse("listening", ALIVE);
     while !shared.ending.load(Ordering::Acquire) && !utterances.is_closed() {
+        pulse.beat(ALIVE);
         let speaking = shared.speaking.load(Ordering::Acquire);
         if speaking != closed && shared.barge_in.is_none() {
             closed = speaking;

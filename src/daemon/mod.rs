@@ -15,16 +15,19 @@
 
 pub mod diary;
 mod listening;
+pub mod notify;
 pub mod parts;
+pub mod reload;
 mod seeing;
 mod talk;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 use crate::act::{Mouth, Voice};
@@ -39,20 +42,31 @@ use crate::see::sight::Sight;
 use crate::think::conversation::Conversation;
 pub use diary::{Diary, Event};
 use listening::{BargeIn, Noticed};
+use notify::{Heartbeat, Manager, Tell, keep_told};
 use parts::{Acquaintances, Hearing, Mind, PartError};
+use reload::{LiveVoice, Part, Reloader, keep_up, laptop_part};
 use seeing::Seeing;
 use talk::{Incoming, Talk};
 
 /// The safe end may take this long; the service manager kills what takes ten seconds.
 const SAFE_END: Duration = Duration::from_secs(8);
 
-/// The service: runs until it is told to stop, or until the simulated robot's day is over.
+/// The service: runs until it is told to stop, or until the simulated robot's day is over. Edits of `file`, where
+/// `config` came from, are taken over.
 ///
 /// # Errors
 /// [`PartError`] for what the owner must correct before it can start.
-pub async fn run(config: &Config) -> Result<(), PartError> {
+pub async fn run(config: &Config, file: Option<PathBuf>) -> Result<(), PartError> {
+    // First of all: unwatched, this signal would end the process.
+    let hang_up = signal(SignalKind::hangup()).map_err(PartError::Signals)?;
+    let manager = Manager::of_this_process().unwrap_or_else(|error| {
+        tracing::warn!("{error}; nobody is told how the robot is");
+        Manager::nobody()
+    });
     let (robot, clock) = parts::robot(config, 0)?;
-    live(config, robot, clock, diary::log(config.privacy.log_words)).await
+    let reloader = Reloader::new(config.clone(), file);
+    let diary = reloader.diary();
+    live_for(config, robot, clock, diary, Owner { manager, reloader, hang_up: Some(hang_up) }).await
 }
 
 /// Lives in `robot` until its microphone ends or the process is told to stop.
@@ -60,12 +74,43 @@ pub async fn run(config: &Config) -> Result<(), PartError> {
 /// # Errors
 /// As [`run`].
 pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: Diary) -> Result<(), PartError> {
+    let reloader = Reloader::new(config.clone(), None);
+    live_for(config, robot, clock, diary, Owner { manager: Manager::nobody(), reloader, hang_up: None }).await
+}
+
+/// Who started the robot: told how it is, and able to change its configuration.
+struct Owner {
+    manager: Manager,
+    reloader: Reloader,
+    /// Asks to read the configuration again; `None` where it never changes.
+    hang_up: Option<Signal>,
+}
+
+async fn live_for(
+    config: &Config,
+    robot: Arc<dyn Robot>,
+    clock: Clock,
+    diary: Diary,
+    owner: Owner,
+) -> Result<(), PartError> {
+    let Owner { manager, mut reloader, hang_up } = owner;
     let began = Instant::now();
-    let health = Arc::new(Health::default());
+    let (health, heartbeat) = (Arc::new(Health::default()), Heartbeat::default());
     health.set("robot", true, robot.describe());
+    tokio::spawn(keep_told(manager.clone(), heartbeat.clone(), Arc::clone(&health)));
     let (end, ending) = watch::channel(false);
-    let Mind { mut conversation, memory, acquaintances, folder: _folder, sight, head_turned, left, notes } =
-        parts::mind(config, Arc::clone(&robot), clock.clone(), &health, ending.clone()).await?;
+    let Mind {
+        mut conversation,
+        seat,
+        own,
+        memory,
+        acquaintances,
+        folder: _folder,
+        sight,
+        head_turned,
+        left,
+        notes,
+    } =        parts::mind(config, Arc::clone(&robot), clock.clone(), &health, ending.clone()).await?;
     for what in notes {
         diary(&Event::Note { what });
     }
@@ -87,7 +132,11 @@ pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: D
     if let Ok(memory) = memory.clone() {
         keep_flushed(memory, config.remember.flush_every_s, Arc::clone(&diary));
     }
-    let mouth = Arc::new(mouth(config, Arc::clone(&robot), &health).await?);
+    let (mouth, voice) = mouth(config, Arc::clone(&robot), &health).await?;
+    let mouth = Arc::new(mouth);
+    reloader.register(voice.part(Arc::clone(&health)));
+    reloader.register(laptop_part(seat, own, clock.zone().clone(), Arc::clone(&health)));
+    reloader.register(gestures_part(&conversation));
     let shared = listening::Shared {
         robot: Arc::clone(&robot),
         clock: clock.clone(),
@@ -97,6 +146,7 @@ pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: D
         ending: Arc::default(),
         deaf: Arc::default(),
         hears_speech: Arc::default(),
+        heartbeat,
         barge_in: config.listen.barge_in.then(|| barge_in(&mouth, &conversation)),
     };
     let company = company.ok();
@@ -110,11 +160,18 @@ pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: D
     }
     let (utterances, whisper) = hearing(config, &shared).await;
     end_on_signals(end, Arc::clone(&mouth), whisper.clone(), Arc::clone(&shared.ending))?;
+    let running = reloader.running();
+    if let Some(hang_up) = hang_up {
+        tokio::spawn(keep_up(reloader, hang_up, manager.clone(), |_| ()));
+    }
     diary(&Event::Ready { after: began.elapsed() });
+    manager.tell(&[Tell::Ready]);
 
-    let mut talk = Talk { shared: &shared, mouth: &mouth, conversation: &mut conversation, company, turn: 0 };
+    let mut talk =
+        Talk { shared: &shared, mouth: &mouth, conversation: &mut conversation, company, running, turn: 0 };
     talk.until_the_end(Incoming { utterances, whisper, courtesies, rewords, ending }).await;
 
+    manager.tell(&[Tell::Stopping]);
     shared.ending.store(true, Ordering::Release);
     mouth.stop();
     match tokio::time::timeout(SAFE_END, conversation.close()).await {
@@ -148,14 +205,28 @@ fn keep_flushed(memory: Memory, every_s: u32, diary: Diary) {
     });
 }
 
-async fn mouth(config: &Config, robot: Arc<dyn Robot>, health: &Health) -> Result<Mouth, PartError> {
+/// The mouth, and the voice that it speaks with now.
+async fn mouth(config: &Config, robot: Arc<dyn Robot>, health: &Health) -> Result<(Mouth, LiveVoice), PartError> {
     let act = config.act.clone();
     let report = tokio::task::spawn_blocking(move || Voice::find(&act)).await.map_err(|_| PartError::Died)?;
     match report.muteness() {
         None => health.set("voice", true, format!("espeak-ng, {}", config.act.voice_name)),
         Some(why) => health.set("voice", false, why.to_string()),
     }
-    Ok(Mouth::start(robot, report.voice())?)
+    let voice = LiveVoice::new(report.voice());
+    Ok((Mouth::start(robot, voice.voice())?, voice))
+}
+
+/// Gestures, switched on and off at once.
+fn gestures_part(conversation: &Conversation) -> Part {
+    let motion = conversation.motion();
+    Part::new(
+        |old, new| old.act.gestures != new.act.gestures,
+        move |new| {
+            let (motion, allowed) = (Arc::clone(&motion), new.act.gestures);
+            Ok(Box::new(move || motion.allow_gestures(allowed)))
+        },
+    )
 }
 
 /// Falls silent, drops the answer that is being made, and forgets the movement that waits.

@@ -43,7 +43,7 @@ use crate::see::infer::{Engine, Places};
 use crate::see::sight::Sight;
 use crate::see::{Detect, EmbedImage};
 use crate::think::brain::{Brain, BrainError};
-use crate::think::brains::Brains;
+use crate::think::brains::{Brains, LaptopSeat};
 use crate::think::conversation::Conversation;
 use crate::think::hands::Hands;
 use crate::think::http::HttpBrain;
@@ -364,9 +364,37 @@ pub fn laptop(config: &Config, zone: TimeZone) -> Result<Option<HttpBrain>, Part
     Ok(Some(HttpBrain::new(think, key)?.in_zone(zone)))
 }
 
+/// The brain that is asked first, where the config names one; `own` chooses tools for a server that knows none.
+///
+/// # Errors
+/// As [`laptop`].
+pub fn asked_first(
+    config: &Config,
+    zone: TimeZone,
+    own: Option<Arc<dyn Brain>>,
+) -> Result<Option<Arc<dyn Brain>>, PartError> {
+    let laptop = laptop(config, zone)?;
+    Ok(laptop.map(|laptop| {
+        let laptop = Arc::new(laptop.remembering_in(config.remember.folder.join(LAPTOP_ADDRESS)));
+        Arc::new(Routed::new(laptop, own)) as Arc<dyn Brain>
+    }))
+}
+
+/// The health report's line on the brain that is asked first.
+#[must_use]
+pub fn laptop_line(laptop: Option<&dyn Brain>) -> String {
+    laptop.map_or_else(
+        || "none is named in [think] url; the robot's own offline brain answers".into(),
+        |laptop| format!("{} is asked first", laptop.name()),
+    )
+}
+
 /// A conversation with what it works with.
 pub struct Mind {
     pub conversation: Conversation,
+    /// The laptop's place among its brains, and the brain that stands in.
+    pub seat: LaptopSeat,
+    pub own: Option<Arc<dyn Brain>>,
     pub memory: Result<Memory, String>,
     pub acquaintances: Acquaintances,
     /// The lock on the memory's folder.
@@ -415,16 +443,9 @@ pub async fn mind(
             (Err(format!("the text model is missing ({error})")), None, None)
         }
     };
-    let laptop = laptop(config, zone)?;
-    match &laptop {
-        Some(laptop) => health.set("laptop", true, format!("{} is asked first", laptop.name())),
-        None => health.set("laptop", true, "none is named in [think] url; the robot's own offline brain answers"),
-    }
-    let laptop = laptop.map(|laptop| {
-        let laptop = Arc::new(laptop.remembering_in(config.remember.folder.join(LAPTOP_ADDRESS)));
-        Arc::new(Routed::new(laptop, own.clone())) as Arc<dyn Brain>
-    });
-    let brains = Brains::new(laptop, own, Duration::from_secs(u64::from(config.think.retry_after_s)));
+    let laptop = asked_first(config, zone, own.clone())?;
+    health.set("laptop", true, laptop_line(laptop.as_deref()));
+    let brains = Brains::new(laptop, own.clone(), Duration::from_secs(u64::from(config.think.retry_after_s)));
     // Where the shard could not be opened, the journal keeps what is said until it can be.
     let folder = match &memory {
         Ok(memory) => memory.lock(),
@@ -456,8 +477,9 @@ pub async fn mind(
         clock,
     };
     let limits = Limits { tokens: config.think.window_tokens, exchanges: config.think.window_exchanges as usize };
+    let seat = brains.seat();
     let conversation = Conversation::new(hands, brains, words::SYSTEM.to_owned(), limits, Some(journal), ending);
-    Ok(Mind { conversation, memory, acquaintances, folder, sight, head_turned, left, notes })
+    Ok(Mind { conversation, seat, own, memory, acquaintances, folder, sight, head_turned, left, notes })
 }
 
 /// The eye, or why there is none, and what its faces' likenesses mean.

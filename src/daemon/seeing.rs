@@ -25,6 +25,9 @@ use crate::think::visit::Head;
 const EVERY: Duration = Duration::from_millis(200);
 /// A camera that gives nothing is asked again this much later.
 const AFTER_A_FAILURE: Duration = Duration::from_secs(2);
+/// The thread is heard of again within this. A look takes tenths of a second; the first picture that is kept may have to
+/// wait for a model of 1.5 GB to be read from an SD card. Not measured.
+const ALIVE: Duration = Duration::from_secs(300);
 
 /// What the thread works with.
 pub struct Seeing {
@@ -42,7 +45,9 @@ pub struct Seeing {
 impl Seeing {
     /// Looks until the process ends.
     pub fn until_the_end(&self) {
+        let pulse = self.shared.heartbeat.pulse("seeing", ALIVE);
         while !self.shared.ending.load(Ordering::Acquire) {
+            pulse.beat(ALIVE);
             match self.shared.robot.picture() {
                 Ok(picture) => {
                     let turned = self.head_turned.load(Ordering::Acquire);

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use super::Event;
 use super::listening::{Noticed, Shared};
 use crate::act::{Mouth, Spoken, TurnId};
+use crate::config::Config;
 use crate::control::Reword;
 use crate::listen::Heard;
 use crate::listen::whisper::{HearError, Whisper};
@@ -32,6 +33,11 @@ pub const COURTESIES: usize = 8;
 const OUT_OF_PLACE: Duration = Duration::from_secs(10);
 /// Time is told to the company this often.
 const TICK: Duration = Duration::from_secs(5);
+/// The conversation is heard of at the latest within this while nobody speaks …
+const IDLE_ALIVE: Duration = Duration::from_secs(30);
+/// … and during a turn within this, beside the time that the laptop has for its answer: for understanding what was said,
+/// for tools, and for saying an answer of 300 tokens, which takes two minutes. Not measured.
+const TURN_ALIVE: Duration = Duration::from_secs(300);
 /// Whether the one who is speaking has finished is looked at this often.
 const WAIT_A_MOMENT: Duration = Duration::from_millis(200);
 
@@ -53,6 +59,8 @@ pub struct Talk<'a> {
     pub mouth: &'a Mouth,
     pub conversation: &'a mut Conversation,
     pub company: Option<Company>,
+    /// The config as it is now.
+    pub running: watch::Receiver<Arc<Config>>,
     pub turn: TurnId,
 }
 
@@ -63,7 +71,9 @@ impl Talk<'_> {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut polite: VecDeque<(Instant, Deed)> = VecDeque::new();
         let mut ending = incoming.ending.clone();
+        let pulse = self.shared.heartbeat.pulse("the conversation", IDLE_ALIVE);
         loop {
+            pulse.beat(IDLE_ALIVE);
             tokio::select! {
                 biased;
                 _ = ending.wait_for(|ending| *ending) => return,
@@ -77,6 +87,8 @@ impl Talk<'_> {
                         incoming.utterances = None;
                         continue;
                     };
+                    let of_laptop = self.running.borrow().think.turn_timeout_s;
+                    pulse.beat(TURN_ALIVE + Duration::from_secs(u64::from(of_laptop)));
                     if let Some(whisper) = &incoming.whisper {
                         self.hear(noticed, whisper).await;
                     }

@@ -1,6 +1,6 @@
 //! Which brain answers: the laptop's while it is there, the robot's own otherwise; each change is said once.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use super::brain::{Brain, BrainError};
@@ -8,10 +8,34 @@ use super::lines;
 
 /// The brains of one conversation.
 pub struct Brains {
-    laptop: Option<Arc<dyn Brain>>,
     own: Option<Arc<dyn Brain>>,
+    laptop: Arc<Mutex<Laptop>>,
+}
+
+/// The laptop's brain, and what is known of it.
+struct Laptop {
+    brain: Option<Arc<dyn Brain>>,
+    presence: Presence,
     retry_after: Duration,
-    presence: Arc<Mutex<Presence>>,
+}
+
+/// The laptop's place, which can be given to another one; of no effect once the [`Brains`] are gone.
+#[derive(Clone)]
+pub struct LaptopSeat {
+    laptop: Weak<Mutex<Laptop>>,
+}
+
+impl LaptopSeat {
+    /// From the next turn on `brain` is asked first; the turn that runs ends with the one it began with.
+    pub fn give_to(&self, brain: Option<Arc<dyn Brain>>, retry_after: Duration) {
+        if let Some(laptop) = self.laptop.upgrade() {
+            *locked(&laptop) = Laptop { brain, presence: Presence::Here, retry_after };
+        }
+    }
+}
+
+fn locked(laptop: &Mutex<Laptop>) -> MutexGuard<'_, Laptop> {
+    laptop.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What is known of the laptop.
@@ -37,21 +61,28 @@ impl Brains {
     /// `laptop` is asked first; `own` stands in. While the laptop is away it is tried every `retry_after`.
     #[must_use]
     pub fn new(laptop: Option<Arc<dyn Brain>>, own: Option<Arc<dyn Brain>>, retry_after: Duration) -> Self {
-        Self { laptop, own, retry_after, presence: Arc::new(Mutex::new(Presence::Here)) }
+        let laptop = Laptop { brain: laptop, presence: Presence::Here, retry_after };
+        Self { own, laptop: Arc::new(Mutex::new(laptop)) }
+    }
+
+    /// The laptop's place.
+    #[must_use]
+    pub fn seat(&self) -> LaptopSeat {
+        LaptopSeat { laptop: Arc::downgrade(&self.laptop) }
     }
 
     /// The brain that should answer now.
     #[must_use]
     pub fn choose(&self) -> Choice {
-        let mut presence = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
-        match (&self.laptop, *presence) {
-            (Some(laptop), Presence::Here) => {
-                Choice { brain: Some(Arc::clone(laptop)), is_laptop: true, announcement: None }
+        let mut laptop = locked(&self.laptop);
+        match (&laptop.brain, laptop.presence) {
+            (Some(brain), Presence::Here) => {
+                Choice { brain: Some(Arc::clone(brain)), is_laptop: true, announcement: None }
             }
-            (Some(laptop), Presence::Back) => {
-                *presence = Presence::Here;
-                let announcement = Some(lines::LAPTOP_BACK.to_owned());
-                Choice { brain: Some(Arc::clone(laptop)), is_laptop: true, announcement }
+            (Some(brain), Presence::Back) => {
+                let brain = Some(Arc::clone(brain));
+                laptop.presence = Presence::Here;
+                Choice { brain, is_laptop: true, announcement: Some(lines::LAPTOP_BACK.to_owned()) }
             }
             (None, _) | (_, Presence::Away | Presence::Misconfigured) => {
                 Choice { brain: self.own.clone(), is_laptop: false, announcement: None }
@@ -62,8 +93,8 @@ impl Brains {
     /// The laptop, for a small question beside a turn; `None` where it was away when it was asked last.
     #[must_use]
     pub fn beside(&self) -> Option<Arc<dyn Brain>> {
-        let presence = *self.presence.lock().unwrap_or_else(PoisonError::into_inner);
-        self.laptop.clone().filter(|_| matches!(presence, Presence::Here | Presence::Back))
+        let laptop = locked(&self.laptop);
+        laptop.brain.clone().filter(|_| matches!(laptop.presence, Presence::Here | Presence::Back))
     }
 
     /// The laptop failed with `error` before it had said anything; answers who takes this turn over, and what the
@@ -89,22 +120,30 @@ impl Brains {
     }
 
     fn change(&self, to: Presence) {
-        *self.presence.lock().unwrap_or_else(PoisonError::into_inner) = to;
+        locked(&self.laptop).presence = to;
     }
 
     /// Asks the laptop again until it answers, beside everything else.
     fn watch(&self) {
-        let Some(laptop) = self.laptop.clone() else { return };
-        let (presence, pause) = (Arc::clone(&self.presence), self.retry_after);
+        let (brain, pause) = {
+            let laptop = locked(&self.laptop);
+            (laptop.brain.clone(), laptop.retry_after)
+        };
+        let Some(brain) = brain else { return };
+        let laptop = Arc::clone(&self.laptop);
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(pause).await;
-                // Only the conversation holds the state besides this task; without it there is nobody to tell.
-                if Arc::strong_count(&presence) == 1 {
+                // Only the conversation holds the state besides this task; without it there is nobody to tell. Another
+                // laptop may have taken the place.
+                let is_still_there = || locked(&laptop).brain.as_ref().is_some_and(|now| Arc::ptr_eq(now, &brain));
+                if Arc::strong_count(&laptop) == 1 || !is_still_there() {
                     return;
                 }
-                if laptop.reachable().await.is_ok() {
-                    *presence.lock().unwrap_or_else(PoisonError::into_inner) = Presence::Back;
+                if brain.reachable().await.is_ok() {
+                    if is_still_there() {
+                        locked(&laptop).presence = Presence::Back;
+                    }
                     return;
                 }
             }

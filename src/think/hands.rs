@@ -173,8 +173,8 @@ impl Hands {
         self.recalled(query).await
     }
 
-    /// What the memory answers, and what the robot was taught where that was asked for too. A store that cannot be
-    /// searched is passed over only where the other one has an answer.
+    /// What the memory answers, and what the robot was taught where that was asked for too. Facts that cannot be searched
+    /// are passed over: what was taught is no memory. A memory that cannot be is not, unless a fact answers.
     async fn recalled(&self, query: Query) -> Result<Recalled, String> {
         let asks_facts = query.about == About::Any
             && stores::facts_may_answer(query.when, query.direction)
@@ -190,7 +190,7 @@ impl Hands {
         match (memory, self.taught(&question).await) {
             (Ok(memory), Ok(answer)) => Ok(stores::choose(answer.facts, memory, self.gates())),
             (Err(_), Ok(answer)) if !answer.facts.is_empty() => Ok(answer.recalled()),
-            (Err(why), _) | (Ok(Recalled::Nothing { .. }), Err(why)) => Err(why),
+            (Err(why), _) => Err(why),
             (Ok(memory), Err(_)) => Ok(memory),
         }
     }

@@ -90,6 +90,7 @@ pre_roll_ms = 250
 end_silence_ms = 700
 max_utterance_s = 20
 echo_wait_ms = 400
+barge_in = true
 min_log_probability = -1
 max_no_speech = 0.5
 deaf_after_s = 30
@@ -111,6 +112,10 @@ flush_every_s = 10
 limit = 3
 exchange_gate = 0.7
 min_free_mb = 500
+[people]
+visit_ends_after_min = 5
+greet = false
+ask_names = false
 [knowledge]
 enabled = false
 facts = "facts.toml"

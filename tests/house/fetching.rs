@@ -64,7 +64,7 @@ question_prefix = ""
 normalise = true
 preprocessing = 7
 max_tokens = 16
-gates = {{ exchange = 0.5, frame = 0.6 }}
+gates = {{ exchange = 0.5, frame = 0.6, fact = 0.7 }}
 "#,
         files.join(", ")
     )

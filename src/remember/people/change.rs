@@ -389,7 +389,7 @@ mod tests {
     fn two_who_are_one_stand_once_in_a_frame() {
         let seen = rename("Annie", "Anna").frame(&frame(&["Anna", "Annie"], 2, None)).unwrap();
         assert_eq!(seen.names, ["Anna"]);
-        assert_eq!(seen.sentence, "I saw Anna, another person and a cup.");
+        assert_eq!(seen.sentence, "I saw Anna, somebody I do not know and a cup.");
     }
 
     proptest! {

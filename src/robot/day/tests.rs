@@ -23,7 +23,7 @@ fn the_demo_day_loads_in_two_parts() {
     assert_eq!(parts[0].ends.map(|(_, restart)| restart), Some(Restart::Kill));
     assert_eq!(parts[1].ends, None);
     let said = |part: &Part<'_>| part.events.iter().filter(|event| event.speech.is_some()).count();
-    assert_eq!((said(&parts[0]), said(&parts[1])), (10, 9));
+    assert_eq!((said(&parts[0]), said(&parts[1])), (11, 10));
     assert_eq!(parts[1].starts, "2026-05-04T12:30:00Z".parse().unwrap());
 }
 

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Makes the folder in which the robot's program is built on another machine: a small Debian with a cross compiler.
+#
+#   prepare.sh FOLDER
+#
+# Needs root (it makes a whole system's files), debootstrap and about 3 GB; can be run again. Debian sid, because it is
+# the one that has both a new enough Rust and Rust's library for arm64 as packages; what the program may ask of the
+# robot's older system is checked by test.sh. DEBIAN_MIRROR names another mirror.
+set -eu
+root=${1:?usage: prepare.sh FOLDER}
+mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+
+[ "$(id -u)" = 0 ] || { echo "prepare.sh: run this as root" >&2; exit 1; }
+command -v debootstrap >/dev/null || { echo "prepare.sh: install debootstrap first" >&2; exit 1; }
+
+if [ ! -e "$root/etc/debian_version" ]; then
+  mkdir -p "$root"
+  debootstrap --variant=minbase sid "$root" "$mirror"
+fi
+
+# Some mirrors' Release file of sid is older than it says it may be.
+echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/90old-release-file"
+echo 'APT::Install-Recommends "false";' >"$root/etc/apt/apt.conf.d/90no-recommends"
+# A house may have its own certificates.
+if [ -f /etc/ssl/certs/ca-certificates.crt ]; then
+  mkdir -p "$root/etc/ssl/certs"
+  cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/house.crt"
+fi
+
+inside() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"; }
+if ! inside sh -c 'command -v cargo cmake aarch64-linux-gnu-g++ && ls /usr/lib/rustlib/aarch64-unknown-linux-gnu/lib' \
+  >/dev/null 2>&1; then
+  inside dpkg --add-architecture arm64
+  inside apt-get update
+  inside apt-get install -y rustc cargo crossbuild-essential-arm64 libstd-rust-dev:arm64 cmake make pkg-config \
+    ca-certificates
+fi
+inside rustc --version
+inside aarch64-linux-gnu-g++ --version | head -n 1

@@ -1,0 +1,97 @@
+#!/bin/sh
+# Inside the booted Debian: the service's life under its systemd.
+set -eu
+. /tmp/shown.sh
+unit=reachy-remembers.service
+config=/etc/reachy-remembers/config.toml
+state=/var/lib/reachy-remembers
+property() { systemctl show --property="$1" --value $unit; }
+active() { [ "$(property ActiveState)" = active ]; }
+another() { active && [ "$(property MainPID)" != "$1" ]; }
+journal() { journalctl --unit=$unit --no-pager --output=cat; }
+journal_has() { journal | grep -qF -- "$1"; }
+status_has() { property StatusText | grep -q -- "$1"; }
+systemctl --version | head -n 1
+echo "controllers: $(cat /sys/fs/cgroup/cgroup.controllers)"
+
+dpkg --purge reachy-remembers >/dev/null 2>&1 || true
+rm -rf "$state"
+shown "installs" dpkg -i /tmp/first.deb
+shown "is started by the installation, and says that it is ready" soon 90 active
+if [ -d /tmp/models ]; then
+  cp -r /tmp/models "$state/models"
+  chown -R reachy-remembers:reachy-remembers "$state/models"
+  began=$(date +%s%N)
+  shown "restarts with its models" systemctl restart $unit
+  echo "     ready after $((($(date +%s%N) - began) / 1000000)) ms"
+fi
+shown "runs as its own user" is "$(ps -o user:32= -p "$(property MainPID)" | tr -d ' ')" reachy-remembers
+shown "its state is a line of its health" soon 20 status_has "robot"
+property StatusText
+echo "     $(ps -o rss= -p "$(property MainPID)") kB resident"
+shown "commands reach it" sh -c 'reachy-remembers doctor --json | grep -q "\"service\": true"'
+
+main=$(property MainPID)
+sed -i 's/^words_per_minute = .*/words_per_minute = 181/; s/^whisper_threads = .*/whisper_threads = 2/' $config
+shown "reloads" systemctl reload $unit
+shown "the reload is told" soon 10 journal_has "words_per_minute: 160 → 181"
+shown "what needs a restart is named" journal_has "whisper_threads: 3 → 2"
+sed -i 's/^words_per_minute = .*/words_per_minute = 9000/' $config
+shown "a bad edit is noticed without a reload" soon 15 journal_has "The configuration stays as it was"
+shown "and changes nothing" is "$(property MainPID) $(property ActiveState)" "$main active"
+sed -i 's/^words_per_minute = .*/words_per_minute = 182/' $config
+shown "the next good one is taken over" soon 15 journal_has "words_per_minute: 181 → 182"
+
+kill -KILL "$main"
+shown "starts again after kill -9" soon 60 another "$main"
+main=$(property MainPID)
+kill -STOP "$main"
+shown "a service that hangs is ended by the watchdog and started again" soon 120 another "$main"
+shown "the watchdog says so" journal_has "Watchdog timeout"
+
+# The sandbox, from inside: the same settings around another program.
+probe() {
+  sed -n '/^\[Service\]/,/^\[Install\]/p' /usr/lib/systemd/system/$unit |
+    grep -vE '^(\[|Type|Exec|Restart|Watchdog|Timeout|#|$)' >/tmp/settings
+  {
+    echo "[Service]"
+    echo "Type=oneshot"
+    cat /tmp/settings
+    echo "User=reachy-remembers"
+    echo "ExecStart=/bin/sh -c '$1'"
+  } >/run/systemd/system/probe.service
+  systemctl daemon-reload
+  systemctl start probe.service
+}
+shown "the sandbox lets it write its memory" probe "touch $state/probe && rm $state/probe"
+shown "its files are its owner's alone" probe "touch $state/probe && test \$\$(stat -c %%a $state/probe) = 600 && rm $state/probe"
+shown "but no file of the system" refused probe "touch /etc/probe"
+shown "nor in /tmp" refused probe "touch /tmp/probe"
+shown "nor see the processes of others" refused probe "test -e /proc/1/status"
+connect='import socket,sys; s=socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect((sys.argv[1], 9)); s.send(b"x")'
+echo "$connect" >/var/lib/reachy-remembers/send.py
+chmod 644 /var/lib/reachy-remembers/send.py
+shown "this machine can be reached" probe "python3 $state/send.py 127.0.0.1"
+shown "an address outside the house cannot" refused probe "python3 $state/send.py 203.0.113.7"
+journalctl --unit=probe.service --no-pager --output=cat | grep -E 'Error|denied|unreachable' | tail -n 1 || true
+rm -f /run/systemd/system/probe.service
+
+main=$(property MainPID)
+began=$(date +%s%N)
+shown "stops" systemctl stop $unit
+echo "     after $((($(date +%s%N) - began) / 1000000)) ms"
+shown "with success" is "$(property Result)" success
+sed -i 's/^words_per_minute = .*/words_per_minute = 9000/' $config
+shown "does not start with a wrong configuration" refused systemctl start $unit
+sleep 3
+shown "and is not tried for ever" is "$(property ActiveState) $(property NRestarts)" "failed 0"
+sed -i 's/^words_per_minute = .*/words_per_minute = 160/' $config
+systemctl reset-failed $unit
+shown "starts when it is right again" systemctl start $unit
+shown "is upgraded" dpkg -i --force-confold /tmp/later.deb
+shown "and runs after the upgrade" soon 60 active
+shown "is removed" dpkg --remove reachy-remembers
+shown "and runs no more" refused pgrep -f lib/reachy-remembers/reachy-remembers
+touch "$state/forget-everything"
+shown "is purged" dpkg --purge reachy-remembers
+echo "$count shown"

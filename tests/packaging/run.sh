@@ -1,0 +1,50 @@
+#!/bin/sh
+# What the package does to a Debian 13: it is installed, upgraded, run, killed, removed and purged in a system of its own.
+#
+#   run.sh PACKAGE ROOT [MODELS]
+#
+# PACKAGE is a .deb for this machine; ROOT becomes a small Debian (about 500 MB, fetched once); MODELS is a folder of
+# fetched models, without which the service is tested deaf. Needs root, debootstrap and systemd-container. Ends with
+# the number of what was shown, or with the first thing that was not.
+set -eu
+package=$(realpath "${1:?usage: run.sh PACKAGE ROOT [MODELS]}")
+root=${2:?usage: run.sh PACKAGE ROOT [MODELS]}
+models=${3:-}
+here=$(cd "$(dirname "$0")" && pwd)
+[ "$(id -u)" = 0 ] || { echo "run.sh: run this as root" >&2; exit 1; }
+
+if [ ! -e "$root/etc/debian_version" ]; then
+  debootstrap --variant=minbase trixie "$root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}"
+fi
+root=$(realpath "$root")
+inside() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"; }
+inside sh -c 'command -v systemctl adduser espeak-ng python3' >/dev/null 2>&1 || {
+  inside apt-get update -q
+  inside apt-get install -y -q --no-install-recommends systemd systemd-sysv dbus adduser procps espeak-ng \
+    python3-minimal libgcc-s1 libstdc++6
+}
+
+# The same package as a later version, to upgrade to.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+dpkg-deb -R "$package" "$work/later"
+sed -i 's/^Version: .*/&+later/' "$work/later/DEBIAN/control"
+dpkg-deb -b --root-owner-group "$work/later" "$root/tmp/later.deb" >/dev/null
+cp "$package" "$root/tmp/first.deb"
+rm -rf "$root/tmp/models"
+[ -z "$models" ] || cp -rL "$models" "$root/tmp/models"
+cp "$here/files.sh" "$here/life.sh" "$here/shown.sh" "$root/tmp/"
+
+echo "── the package's files, in a chroot"
+# Its own processes, which end with it.
+# shellcheck disable=SC2016
+unshare --mount --pid --fork sh -c '
+  mount --make-rprivate /
+  mount -t proc proc "$1/proc"
+  mount --bind /dev "$1/dev"
+  exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive chroot "$1" sh /tmp/files.sh
+' sh "$root"
+
+echo "── the service, under the system's own systemd"
+sh "$here/boot.sh" "$root" sh /tmp/life.sh
+rm -rf "$root/tmp/models" "$root/tmp/first.deb" "$root/tmp/later.deb"
