@@ -99,18 +99,8 @@ async fn live_for(
     health.set("robot", true, robot.describe());
     tokio::spawn(keep_told(manager.clone(), heartbeat.clone(), Arc::clone(&health)));
     let (end, ending) = watch::channel(false);
-    let Mind {
-        mut conversation,
-        seat,
-        own,
-        memory,
-        acquaintances,
-        folder: _folder,
-        sight,
-        head_turned,
-        left,
-        notes,
-    } =        parts::mind(config, Arc::clone(&robot), clock.clone(), &health, ending.clone()).await?;
+    let Mind { mut conversation, seat, own, memory, acquaintances, folder: _folder, sight, head_turned, left, notes } =
+        parts::mind(config, Arc::clone(&robot), clock.clone(), &health, ending.clone()).await?;
     for what in notes {
         diary(&Event::Note { what });
     }
@@ -167,8 +157,7 @@ async fn live_for(
     diary(&Event::Ready { after: began.elapsed() });
     manager.tell(&[Tell::Ready]);
 
-    let mut talk =
-        Talk { shared: &shared, mouth: &mouth, conversation: &mut conversation, company, running, turn: 0 };
+    let mut talk = Talk { shared: &shared, mouth: &mouth, conversation: &mut conversation, company, running, turn: 0 };
     talk.until_the_end(Incoming { utterances, whisper, courtesies, rewords, ending }).await;
 
     manager.tell(&[Tell::Stopping]);

@@ -225,7 +225,10 @@ async fn forgotten_without_everything_the_memories_stay_and_are_nobodys() {
     assert_eq!(said[1].line(), "Somebody: I am somebody. Reachy: Hello somebody!");
     let seen = house.memory.frames(None).await.unwrap();
     assert_eq!((seen[0].sentence.as_str(), seen[0].names.len()), ("I saw a person.", 0));
-    assert_eq!((seen[1].sentence.as_str(), seen[1].names[0].as_str()), ("I saw Ben and somebody I do not know.", "Ben"));
+    assert_eq!(
+        (seen[1].sentence.as_str(), seen[1].names[0].as_str()),
+        ("I saw Ben and somebody I do not know.", "Ben")
+    );
     assert_eq!(seen[1].caption.as_deref(), Some("Ben and somebody wave."));
     assert_eq!(house.memory.pictures(vec![seen[0].id()]).await.unwrap()[0].jpeg, picture(2001));
     let found = house.memory.recall(question("Where is the key of the bicycle?")).await.unwrap();

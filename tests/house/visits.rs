@@ -228,7 +228,8 @@ fn every_scripted_visit_goes_as_a_good_host_would_have_it() {
 fn gates_that_do_not_fit_together_are_refused_with_a_sentence() {
     let with = |greet: f32, ask: f32, margin: f32, seconds: i64| {
         let visit_ends_after = SignedDuration::from_secs(seconds);
-        Visits::new(Settings { gates: Gates { greet, ask, margin }, visit_ends_after, greets: true, asks: true }).map(|_| ())
+        Visits::new(Settings { gates: Gates { greet, ask, margin }, visit_ends_after, greets: true, asks: true })
+            .map(|_| ())
     };
     assert!(matches!(with(0.2, 0.3, 0.0, 600), Err(BadSettings::Gates { .. })));
     assert!(matches!(with(f32::NAN, 0.3, 0.0, 600), Err(BadSettings::Gates { .. })));
