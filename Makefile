@@ -6,7 +6,7 @@ PACKAGES := cmake g++ make pkg-config espeak-ng python3 python3-pip
 # On Debian the commands that these packages bring.
 PROGRAMS := cmake g++ espeak-ng python3
 
-.PHONY: help demo test test-llama talk run doctor check build models system
+.PHONY: help demo test test-llama bench deb deb-arm64 test-a72 talk run doctor check build models portraits system
 
 help:
 	@echo "make demo    a day with Reachy on the simulated robot (installs, fetches and builds what it needs)"
@@ -15,6 +15,8 @@ help:
 	@echo "make talk    the same conversation, typed in this terminal"
 	@echo "make doctor  what works, and what to do"
 	@echo "make check   formatting and lints"
+	@echo "make bench   how fast searches are, beside the Python build of the same engine"
+	@echo "make deb     a Debian package of the service, for this machine (deb-arm64: for the robot)"
 
 demo: models
 	$(BIN) --config demo/config.toml demo
@@ -29,7 +31,7 @@ doctor: build
 	$(BIN) doctor
 
 # One build profile serves every command, so dependencies compile once.
-test: models
+test: models portraits
 	@if cargo nextest --version >/dev/null 2>&1; then \
 		cargo nextest run --no-fail-fast; \
 	else \
@@ -41,6 +43,31 @@ test-llama:
 	sh tests/llama/prepare.sh "$${CARGO_TARGET_DIR:-target}/llama"
 	REACHY_TEST_LLAMA="$$(realpath "$${CARGO_TARGET_DIR:-target}")/llama/bin/python" \
 		cargo test --test house -- brain_http::llama --nocapture
+
+# Portraits that the tests of faces are held against; without them those tests say that they are skipped.
+portraits: build
+	@python3 tests/faces/portraits.py "$${CARGO_TARGET_DIR:-target}/tmp/portraits" || echo "the portraits could not be had"
+
+bench: models
+	@test -x "$${CARGO_TARGET_DIR:-target}/bench/bin/python" || python3 -m venv "$${CARGO_TARGET_DIR:-target}/bench"
+	"$${CARGO_TARGET_DIR:-target}/bench/bin/python" -m pip install --quiet --only-binary :all: "qdrant-edge-py==0.9.0"
+	$(BIN) bench --python "$${CARGO_TARGET_DIR:-target}/bench/bin/python"
+
+deb: build
+	sh packaging/deb.sh
+
+# For the robot's processor, on an amd64 Debian machine; needs root, some gigabytes and half an hour the first time.
+ARM64 := $(or $(CARGO_TARGET_DIR),target)/arm64
+
+deb-arm64:
+	sh packaging/arm64/prepare.sh $(ARM64)/system
+	sh packaging/arm64/build.sh $(ARM64)/system $(ARM64)
+	CARGO_TARGET_DIR=$(ARM64) REACHY_TOOLS=$(or $(CARGO_TARGET_DIR),target)/tools \
+		sh packaging/deb.sh --target aarch64-unknown-linux-gnu --no-build
+
+# The whole program on the robot's processor, emulated.
+test-a72:
+	sh packaging/arm64/test.sh $(ARM64)/system $(ARM64)/aarch64-unknown-linux-gnu/release/reachy-remembers models/cache
 
 check:
 	cargo fmt --check

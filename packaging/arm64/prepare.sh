@@ -5,10 +5,11 @@
 #
 # Needs root (it makes a whole system's files), debootstrap and about 3 GB; can be run again. Debian sid, because it is
 # the one that has both a new enough Rust and Rust's library for arm64 as packages; what the program may ask of the
-# robot's older system is checked by test.sh. DEBIAN_MIRROR names another mirror.
+# robot's older system is checked by test.sh. The mirror is this machine's own, or DEBIAN_MIRROR.
 set -eu
 root=${1:?usage: prepare.sh FOLDER}
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+own=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^ *#' | grep -o 'https\?://[^ ]*/debian/\?' | head -n 1 || true)
+mirror=${DEBIAN_MIRROR:-${own:?name a Debian mirror with DEBIAN_MIRROR}}
 
 [ "$(id -u)" = 0 ] || { echo "prepare.sh: run this as root" >&2; exit 1; }
 command -v debootstrap >/dev/null || { echo "prepare.sh: install debootstrap first" >&2; exit 1; }

@@ -13,7 +13,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{CliError, Output, Setting, print_json, table};
+use super::{CliError, Output, Setting, print_json, reaction, table};
+use crate::config::Config;
 use crate::daemon::parts;
 use crate::remember::embed::{EmbedError, EmbedText, Identity};
 use crate::remember::eval::percentile;
@@ -29,6 +30,8 @@ const LIMIT: usize = 20;
 const QUESTIONS: usize = 100;
 /// How often each engine has its turn.
 const TURNS: usize = 3;
+/// How often the robot is spoken to.
+const REACTIONS: usize = 12;
 /// Questions asked before the clock runs.
 const WARM_UP: usize = 20;
 /// Of so many memories one is a frame.
@@ -159,6 +162,7 @@ pub async fn run(setting: &Setting, arguments: BenchArguments) -> Result<ExitCod
     for count in &arguments.memories {
         rows.extend(measure(*count, real.clone(), &arguments).await?);
     }
+    rows.extend(reacting(&setting.config).await);
     let report = Report { optimised: !cfg!(debug_assertions), rows };
     let json = serde_json::to_string_pretty(&report).map_err(CliError::could_not)?;
     std::fs::write(&arguments.to, json + "\n")
@@ -170,6 +174,28 @@ pub async fn run(setting: &Setting, arguments: BenchArguments) -> Result<ExitCod
         println!("written to {}", arguments.to.display());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The robot's own time between the end of speech and the request to the language model; nothing where it cannot hear.
+async fn reacting(config: &Config) -> Vec<Row> {
+    let reaction = match reaction::measure(config, REACTIONS).await {
+        Ok(reaction) => reaction,
+        Err(error) => {
+            eprintln!("the time from the end of speech to the request was not measured: {error}");
+            return Vec::new();
+        }
+    };
+    let row = |name: &str, took: &[std::time::Duration]| {
+        let took: Vec<f64> = took.iter().map(|one| one.as_secs_f64() * 1000.0).collect();
+        let (p50_ms, p99_ms) = (percentile(&took, 0.5), percentile(&took, 0.99));
+        let noise_ms = (percentile(&took, 0.0), percentile(&took, 1.0));
+        let name = name.to_owned();
+        Row { name, memories: None, p50_ms, p99_ms, noise_ms, python_p50_ms: None, python_p99_ms: None }
+    };
+    vec![
+        row("end of speech to request, own time", &reaction.own),
+        row("transcription of that speech", &reaction.transcriptions),
+    ]
 }
 
 async fn measure(

@@ -14,6 +14,7 @@ mod knowledge;
 mod memory;
 mod models;
 mod people;
+mod reaction;
 mod talk;
 mod transcript;
 

@@ -14,7 +14,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 [ "$(id -u)" = 0 ] || { echo "run.sh: run this as root" >&2; exit 1; }
 
 if [ ! -e "$root/etc/debian_version" ]; then
-  debootstrap --variant=minbase trixie "$root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}"
+  own=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^ *#' | grep -o 'https\?://[^ ]*/debian/\?' | head -n 1 || true)
+  debootstrap --variant=minbase trixie "$root" "${DEBIAN_MIRROR:-${own:?name a Debian mirror with DEBIAN_MIRROR}}"
 fi
 root=$(realpath "$root")
 inside() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"; }
