@@ -3,6 +3,8 @@
 //! A command never opens a live shard: merely trying would damage it. It asks here instead, one JSON line each way.
 //! When nobody listens, the command may take the folder's lock and open the shard itself.
 
+mod people;
+
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -18,16 +20,20 @@ use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::health::{Health, PartHealth};
-use crate::remember::{Exchange, Memory, Query, Recalled, SeenFrame, Stats, TimeRange, journal};
+use crate::remember::{Exchange, Memory, People, Query, Recalled, SeenFrame, Stats, TimeRange, journal};
 use crate::robot::Direction;
 use crate::think::tools::About;
 use crate::think::when::{self, When};
+pub use people::{PersonCard, PersonChange, PersonEntry, PersonReport, Reword, Window};
 
 const SOCKET: &str = "control.sock";
 /// The longest request or answer, in bytes; a search answers with some kilobytes.
 const LONGEST_LINE: u64 = 4 * 1024 * 1024;
 /// A command waits this long for its answer. A search takes milliseconds; the model may have to load first.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// And this long where the whole memory is read or built anew. Not measured on the robot: 10,000 pictures are 600 MB, and
+/// slow SD cards write some megabytes a second.
+const LONG_PATIENCE: Duration = Duration::from_secs(30 * 60);
 
 /// What a command asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,6 +57,28 @@ pub enum Request {
     FramePicture {
         id: Uuid,
     },
+    /// Everybody who is known.
+    PeopleList,
+    PersonShow {
+        name: String,
+    },
+    /// What a change would do.
+    PersonWould {
+        change: PersonChange,
+    },
+    PersonChange {
+        change: PersonChange,
+    },
+}
+
+impl Request {
+    /// How long its answer may take.
+    fn patience(&self) -> Duration {
+        match self {
+            Self::PersonShow { .. } | Self::PersonWould { .. } | Self::PersonChange { .. } => LONG_PATIENCE,
+            _ => PATIENCE,
+        }
+    }
 }
 
 /// What it is told.
@@ -68,6 +96,11 @@ pub enum Response {
     FramePicture {
         jpeg: String,
     },
+    People {
+        people: Vec<PersonEntry>,
+    },
+    Person(PersonCard),
+    PersonReport(PersonReport),
     /// It could not; the sentence says why.
     CouldNot {
         why: String,
@@ -133,11 +166,28 @@ pub struct Desk {
     pub folder: PathBuf,
     pub clock: Clock,
     pub health: Arc<Health>,
+    /// `None`: nobody was ever introduced.
+    pub people: Result<Option<People>, String>,
+    /// Where the conversation changes its window and journal; `None` where this process has no conversation, and the
+    /// journal is a file that nobody else has open.
+    pub window: Option<Window>,
 }
 
 impl Desk {
     /// Answers one request.
     pub async fn answer(&self, request: Request) -> Response {
+        let could_not = |why: String| Response::CouldNot { why };
+        let about_people = match request {
+            Request::PeopleList => self.people_list().await,
+            Request::PersonShow { name } => self.person_show(&name).await,
+            Request::PersonWould { change } => self.person_would(&change).await,
+            Request::PersonChange { change } => self.person_change(change).await,
+            other => return self.answer_about_memory(other).await,
+        };
+        about_people.unwrap_or_else(could_not)
+    }
+
+    async fn answer_about_memory(&self, request: Request) -> Response {
         let could_not = |why: String| Response::CouldNot { why };
         let memory = match (&request, &self.memory) {
             (Request::Health, _) => return Response::Health { parts: self.health.parts() },
@@ -164,6 +214,7 @@ impl Desk {
                 Ok(answer) => Response::MemorySearch(answer),
                 Err(why) => could_not(why),
             },
+            _ => could_not("that is nothing that the memory is asked".into()),
         }
     }
 
@@ -245,6 +296,16 @@ impl Desk {
             Recalled::Seen { frames, .. } => {
                 SearchAnswer { memories: frames.into_iter().map(found_frame).collect(), ..empty }
             }
+            Recalled::Person(known) => SearchAnswer { memories: found(known.exchanges), ..empty },
+            Recalled::NeverMet { .. } => empty,
+            Recalled::Away(away) => SearchAnswer {
+                memories: away.frames.into_iter().map(found_frame).collect(),
+                by_time_alone: true,
+                searched: Some(away.of),
+                ..empty
+            },
+            // Facts are no memory; this asks the memory alone.
+            Recalled::Facts { .. } => empty,
             Recalled::Nothing { searched, best } => {
                 SearchAnswer { searched: Some(searched), best_below_gate: best, ..empty }
             }
@@ -296,7 +357,7 @@ pub async fn serve(listener: UnixListener, desk: Desk) {
             Ok((stream, _)) => {
                 let desk = desk.clone();
                 tokio::spawn(async move {
-                    if let Ok(Err(error)) = tokio::time::timeout(PATIENCE, converse(stream, desk)).await {
+                    if let Err(error) = converse(stream, desk).await {
                         tracing::debug!(%error, "a command went away");
                     }
                 });
@@ -312,14 +373,14 @@ pub async fn serve(listener: UnixListener, desk: Desk) {
 async fn converse(stream: UnixStream, desk: Desk) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
-    BufReader::new(read.take(LONGEST_LINE)).read_line(&mut line).await?;
-    let response = match serde_json::from_str(&line) {
-        Ok(request) => desk.answer(request).await,
+    tokio::time::timeout(PATIENCE, BufReader::new(read.take(LONGEST_LINE)).read_line(&mut line)).await??;
+    let response = match serde_json::from_str::<Request>(&line) {
+        Ok(request) => tokio::time::timeout(request.patience(), desk.answer(request)).await?,
         Err(error) => Response::CouldNot { why: format!("the request was not understood: {error}") },
     };
     let mut answer = serde_json::to_vec(&response)?;
     answer.push(b'\n');
-    write.write_all(&answer).await
+    tokio::time::timeout(PATIENCE, write.write_all(&answer)).await?
 }
 
 /// Asks the service that runs on `folder`; `None` where none does.
@@ -345,9 +406,9 @@ pub async fn ask(folder: &Path, request: &Request) -> Result<Option<Response>, C
         BufReader::new(read.take(LONGEST_LINE)).read_line(&mut answer).await?;
         serde_json::from_str(&answer).map_err(io::Error::from)
     };
-    match tokio::time::timeout(PATIENCE, exchange).await {
+    match tokio::time::timeout(request.patience(), exchange).await {
         Ok(Ok(response)) => Ok(Some(response)),
         Ok(Err(error)) => Err(no_answer(error.to_string())),
-        Err(_) => Err(no_answer(format!("nothing came within {PATIENCE:?}"))),
+        Err(_) => Err(no_answer(format!("nothing came within {:?}", request.patience()))),
     }
 }

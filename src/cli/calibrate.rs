@@ -1,6 +1,6 @@
 //! `calibrate`: measures the gates of the text model in use over questions, as tables and plots, and writes or checks them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -10,6 +10,9 @@ use serde::Serialize;
 use super::{CliError, Output, Setting, print_json, table};
 use crate::daemon::parts::{self, Text};
 use crate::remember::calibrate::{self, AtGate, Half, Margin, Measured, Outcome, SAME, exchanges, frames, write};
+use crate::remember::embed::EmbedText;
+use crate::remember::knowledge::facts::Facts;
+use crate::remember::knowledge::questions::{Questions, SHIPPED};
 
 #[derive(Debug, clap::Args)]
 pub struct CalibrateArguments {
@@ -120,7 +123,22 @@ async fn measure(said: &str, text: Text) -> Result<Report, CliError> {
     });
     let (measured, naming_nothing) = seen.await.map_err(CliError::could_not)?.map_err(CliError::could_not)?;
     stores.push(Store::new("frame", model.frame_gate, measured, naming_nothing)?);
+    let embedder = Arc::clone(&text.embedder);
+    let facts = tokio::task::spawn_blocking(move || taught(embedder.as_ref())).await.map_err(CliError::could_not)??;
+    stores.push(Store::new("fact", model.fact_gate, facts, (0, 0))?);
     Ok(Report { text_model: model.name.clone(), shipped_are_measured: model.gates_are_measured, stores })
+}
+
+/// The questions about the facts that come with the program.
+fn taught(embedder: &dyn EmbedText) -> Result<Vec<Measured>, CliError> {
+    let facts = Facts::load(Path::new("")).map_err(CliError::could_not)?;
+    let questions = Questions::parse(SHIPPED, &facts).map_err(CliError::could_not)?;
+    let mut measured = Vec::new();
+    for (half, asked) in [(Half::Tune, &questions.tune), (Half::Held, &questions.held)] {
+        let scored = asked.score(&facts, embedder).map_err(CliError::could_not)?;
+        measured.extend(scored.iter().map(|scored| scored.measured(half)));
+    }
+    Ok(measured)
 }
 
 fn store_gates(manifest: &PathBuf, report: &Report) -> Result<(), CliError> {
@@ -155,7 +173,9 @@ fn print(report: &Report) {
         println!("tune half: {}", sentence(store.best));
         println!("held half: {}", sentence(store.best_on_held));
         println!("shipped gate {:.2}, all questions: {}", store.shipped, sentence(store.shipped_on_all));
-        println!("naming nothing: {} of {} taken so", store.naming_nothing.1, store.naming_nothing.0);
+        if store.naming_nothing.0 > 0 {
+            println!("naming nothing: {} of {} taken so", store.naming_nothing.1, store.naming_nothing.0);
+        }
     }
 }
 

@@ -164,7 +164,7 @@ async fn export(asked: &Asked, setting: &Setting, folder: &Path, day: Option<Str
 }
 
 /// Whom a command asks: the running service, or, where none runs, the memory that it opened itself.
-enum Asked {
+pub(super) enum Asked {
     Service(PathBuf),
     Own(Desk),
 }
@@ -185,10 +185,12 @@ impl Asked {
             folder: folder.clone(),
             clock,
             health: Arc::new(Health::default()),
+            people: Ok(None),
+            window: None,
         }))
     }
 
-    async fn ask(&self, request: Request) -> Result<Response, CliError> {
+    pub(super) async fn ask(&self, request: Request) -> Result<Response, CliError> {
         match self {
             Self::Own(desk) => Ok(desk.answer(request).await),
             Self::Service(folder) => control::ask(folder, &request)
@@ -199,7 +201,7 @@ impl Asked {
     }
 }
 
-fn unexpected(response: Response) -> CliError {
+pub(super) fn unexpected(response: Response) -> CliError {
     match response {
         Response::CouldNot { why } => CliError::CouldNot(why),
         _ => CliError::CouldNot("the running service is of another version and answered something else".into()),

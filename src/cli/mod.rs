@@ -10,8 +10,10 @@ mod calibrate;
 mod demo;
 mod doctor;
 mod eval;
+mod knowledge;
 mod memory;
 mod models;
+mod people;
 mod talk;
 mod transcript;
 
@@ -54,6 +56,12 @@ enum Command {
     /// The memory: what it holds, and what it finds.
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
+    /// The people whom the robot knows: who they are, and forgetting them.
+    #[command(subcommand)]
+    People(people::PeopleCommand),
+    /// What the robot was taught: makes, checks and fetches snapshots of its facts.
+    #[command(subcommand)]
+    Knowledge(knowledge::KnowledgeCommand),
     /// Measures from which score on an exchange counts as found, with the text model in use.
     Calibrate(calibrate::CalibrateArguments),
     /// How long searches and recalls take, beside the Python build of the same engine where it is there.
@@ -139,6 +147,8 @@ fn run(command: Command, setting: &Setting) -> Result<ExitCode, CliError> {
             Command::Doctor(output) => doctor::run(setting, output).await,
             Command::Models(command) => models::run(setting, command).await,
             Command::Memory(command) => memory::run(setting, command).await,
+            Command::People(command) => people::run(setting, command).await,
+            Command::Knowledge(command) => knowledge::run(setting, command).await,
             Command::Calibrate(arguments) => calibrate::run(setting, arguments).await,
             Command::Eval(command) => eval::run(setting, command).await,
             Command::Bench(arguments) => bench::run(setting, arguments).await,

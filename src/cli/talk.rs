@@ -34,7 +34,7 @@ pub async fn run(setting: &Setting) -> Result<ExitCode, CliError> {
     // Typed words are said now, whatever the day of a simulated robot.
     let clock = parts::clock(config).map_err(CliError::could_not)?;
     let (_end, ending) = watch::channel(false);
-    let health = Health::default();
+    let health = Arc::new(Health::default());
     let Mind { mut conversation, memory, folder: _folder, left, notes, .. } =
         parts::mind(config, Arc::clone(&robot), clock.clone(), &health, ending).await.map_err(CliError::could_not)?;
     for note in notes {

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 
 use crate::clock::Clock;
 use crate::daemon::{Diary, Event};
-use crate::remember::{HowSeen, Recalled, Remembered, SeenFrame};
+use crate::remember::{HowSeen, KnownFact, Recalled, Remembered, SeenFrame};
 use crate::think::conversation::Moved;
 use crate::think::told;
 use crate::think::tools::{Tool, ToolResult};
@@ -36,7 +36,7 @@ fn lines(event: &Event, now: Timestamp, zone: &TimeZone) -> Vec<String> {
         )],
         Event::TakenUp(moved) | Event::Ended(moved) if moved.kept_because.is_some() => not_stored(moved),
         Event::TakenUp(_) => Vec::new(),
-        Event::Heard { heard, seconds: length } => {
+        Event::Heard { heard, seconds: length, .. } => {
             let how = format!(
                 "{length:.1} s of speech, heard in {:.2} s, {:.0} % sure",
                 heard.transcribed_in_ms as f64 / 1000.0,
@@ -44,6 +44,14 @@ fn lines(event: &Event, now: Timestamp, zone: &TimeZone) -> Vec<String> {
             );
             vec![spoken("You", &Style::new().cyan().bold(), &heard.text, &time(heard.started_at, zone), &how)]
         }
+        Event::Greeted { line, .. } | Event::AskedName { line } => {
+            vec![spoken("Reachy", &Style::new().green().bold(), line, "     ", "of its own accord")]
+        }
+        Event::Met { name, line } => vec![
+            aside("met", &format!("{name}; what they said so far is theirs")),
+            spoken("Reachy", &Style::new().green().bold(), line, "     ", "of its own accord"),
+        ],
+        Event::Interrupted => vec![aside("interrupted", "somebody spoke over the robot; it fell silent")],
         Event::NotHeard { why } => vec![aside("not heard", why)],
         Event::Saw { sentence, at, stand_in, stored } => {
             let stored = match stored {
@@ -114,6 +122,21 @@ fn result_lines(result: &ToolResult, took: Duration, now: Timestamp, zone: &Time
             now,
             zone,
         ),
+        ToolResult::Recalled(Recalled::Person(known)) => {
+            with_memories(headline(&format!("{} is known", known.name)), &known.exchanges, now, zone)
+        }
+        ToolResult::Recalled(Recalled::NeverMet { name }) => {
+            headline(&format!("never met {}", name.as_deref().unwrap_or("the one who asks")))
+        }
+        ToolResult::Recalled(Recalled::Away(away)) => {
+            let since = away.since.map_or_else(|| "today".into(), |since| told::told(since, now, zone));
+            let mut lines = headline(&format!("away since {since}: {} of {} pictures", away.frames.len(), away.of));
+            lines.extend(
+                away.came.iter().map(|(name, at)| aside("", &format!("   {name}, {}", told::told(*at, now, zone)))),
+            );
+            lines.extend(frames_lines(&away.frames, now, zone));
+            lines
+        }
         ToolResult::Recalled(Recalled::Seen { frames, how }) => {
             let how = match how {
                 HowSeen::Named => format!("{} found", counted(frames.len(), "picture", "pictures")),
@@ -121,11 +144,15 @@ fn result_lines(result: &ToolResult, took: Duration, now: Timestamp, zone: &Time
                 HowSeen::LastLook => "the last look that way".into(),
             };
             let mut lines = headline(&how);
-            lines.extend(frames.iter().map(|SeenFrame { frame, score }| {
-                let score = score.map_or_else(|| "    ".into(), |score| format!("{score:.2}"));
-                let when = told::told(frame.seen_at, now, zone);
-                aside("", &format!("   {} {}  {}", style(score).yellow(), style(when).italic(), frame.words()))
-            }));
+            lines.extend(frames_lines(frames, now, zone));
+            lines
+        }
+        ToolResult::Recalled(Recalled::Facts { facts, besides }) => {
+            let mut lines = headline(&format!("{} known", counted(facts.len(), "fact", "facts")));
+            let fact = |fact: &KnownFact| format!("   {} {}", style(format!("{:.2}", fact.score)).yellow(), fact.text);
+            lines.extend(facts.iter().map(|known| aside("", &fact(known))));
+            let besides = besides.iter().map(|besides| ToolResult::Recalled(besides.as_ref().clone()));
+            lines.extend(besides.flat_map(|besides| result_lines(&besides, took, now, zone)));
             lines
         }
         ToolResult::Recalled(Recalled::Nothing { searched, best }) => {
@@ -139,6 +166,15 @@ fn result_lines(result: &ToolResult, took: Duration, now: Timestamp, zone: &Time
         ToolResult::CouldNotMove { why } => headline(&format!("could not move: {why}")),
         ToolResult::Refused { why } => headline(&format!("refused: {why}")),
     }
+}
+
+fn frames_lines(frames: &[SeenFrame], now: Timestamp, zone: &TimeZone) -> Vec<String> {
+    let line = |SeenFrame { frame, score }: &SeenFrame| {
+        let score = score.map_or_else(|| "    ".into(), |score| format!("{score:.2}"));
+        let when = told::told(frame.seen_at, now, zone);
+        aside("", &format!("   {} {}  {}", style(score).yellow(), style(when).italic(), frame.words()))
+    };
+    frames.iter().map(line).collect()
 }
 
 fn with_memories(mut lines: Vec<String>, memories: &[Remembered], now: Timestamp, zone: &TimeZone) -> Vec<String> {

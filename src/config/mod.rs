@@ -20,6 +20,8 @@ pub struct Config {
     pub listen: ListenConfig,
     pub see: SeeConfig,
     pub remember: RememberConfig,
+    pub people: PeopleConfig,
+    pub knowledge: KnowledgeConfig,
     pub think: ThinkConfig,
     pub act: ActConfig,
     pub models: ModelsConfig,
@@ -70,6 +72,9 @@ pub struct ListenConfig {
     /// After the robot has spoken, the microphone is ignored this much longer, in milliseconds. Not measured on a
     /// robot: long enough for the sound still in the buffers.
     pub echo_wait_ms: u32,
+    /// Whether somebody may speak over the robot: it then listens while it speaks, and falls silent. Only for a
+    /// microphone that takes the robot's own voice out of what it hears.
+    pub barge_in: bool,
     /// Below this mean log-probability a transcription is rejected. Chosen on synthetic speech against six minutes
     /// of noise.
     pub min_log_probability: f32,
@@ -96,6 +101,11 @@ pub struct SeeConfig {
     pub frames_per_second_changing: f32,
     /// A close look at least this often, in seconds, while nothing changes. Not measured.
     pub seconds_between_quiet: f32,
+    /// Whether faces are looked for, so that people can be known.
+    pub faces: bool,
+    /// Looks for faces a second while somebody is in view or something changes. Not measured on a robot: 3 a second are
+    /// 3 % of one desktop core with ONNX Runtime.
+    pub faces_per_second: f32,
     /// What is visible must stay so for this long to count, in seconds. From 240 jittered frames of one scene: 1 to 2
     /// changes instead of 89 to 176.
     pub stable_for_s: f32,
@@ -139,6 +149,31 @@ pub struct RememberConfig {
     /// Nothing is written when less than this is free on the disk, in megabytes. Not measured: room for the logs
     /// and for one optimisation of the shards.
     pub min_free_mb: u64,
+}
+
+/// What the robot was taught: facts with the questions that they answer, replaced as a whole and never written by it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct KnowledgeConfig {
+    /// Whether the robot answers from facts at all.
+    pub enabled: bool,
+    /// File of facts and their questions; empty: the one that the program was built with.
+    pub facts: PathBuf,
+    /// Snapshot that is restored at every start, where there is one; else the facts are embedded on the robot.
+    pub snapshot: PathBuf,
+    /// Address of a Qdrant server whose collection is fetched; empty: none.
+    pub source: String,
+    /// Name of the collection there.
+    pub collection: String,
+    /// Number of the collection's shard there.
+    pub shard: u32,
+    /// File that holds the server's key; empty: the systemd credential `knowledge-api-key`, where there is one.
+    pub api_key_file: PathBuf,
+    /// How often the server is asked, in hours; 0: only at the start.
+    pub pull_every_h: u32,
+    /// A fact counts as found from this score on (0…1); unset: the text model's own, from the manifest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fact_gate: Option<f32>,
 }
 
 /// The brain and its window. The timeouts are not measured; they are what a person waits for before asking again.
@@ -211,6 +246,10 @@ pub struct ModelsConfig {
     pub voice_activity: String,
     /// The model that finds objects, likewise.
     pub detector: String,
+    /// The model that finds faces, likewise.
+    pub face_detector: String,
+    /// The model that tells faces apart, likewise.
+    pub face: String,
     /// The image model, likewise.
     pub image: String,
 }
@@ -256,6 +295,7 @@ impl Default for ListenConfig {
             end_silence_ms: 600,
             max_utterance_s: 15,
             echo_wait_ms: 300,
+            barge_in: false,
             min_log_probability: -0.8,
             max_no_speech: 0.6,
             deaf_after_s: 60,
@@ -271,6 +311,8 @@ impl Default for SeeConfig {
             onnx_runtime: PathBuf::new(),
             frames_per_second_changing: 2.0,
             seconds_between_quiet: 5.0,
+            faces: true,
+            faces_per_second: 3.0,
             stable_for_s: 1.0,
             forget_after_s: 2.0,
             near_duplicate: None,
@@ -279,9 +321,39 @@ impl Default for SeeConfig {
     }
 }
 
+/// Knowing people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PeopleConfig {
+    /// A visit ends when somebody was out of view for so long, in minutes; at the next one they are greeted again.
+    pub visit_ends_after_min: u32,
+}
+
+impl Default for PeopleConfig {
+    fn default() -> Self {
+        Self { visit_ends_after_min: 10 }
+    }
+}
+
 impl Default for RememberConfig {
     fn default() -> Self {
         Self { folder: "shards".into(), flush_every_s: 5, limit: 5, exchange_gate: None, min_free_mb: 200 }
+    }
+}
+
+impl Default for KnowledgeConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            facts: PathBuf::new(),
+            snapshot: "shards/knowledge.snapshot".into(),
+            source: String::new(),
+            collection: "knowledge".into(),
+            shard: 0,
+            api_key_file: PathBuf::new(),
+            pull_every_h: 24,
+            fact_gate: None,
+        }
     }
 }
 
@@ -319,6 +391,8 @@ impl Default for ModelsConfig {
             speech: "auto".into(),
             voice_activity: "auto".into(),
             detector: "auto".into(),
+            face_detector: "auto".into(),
+            face: "auto".into(),
             image: "auto".into(),
         }
     }
@@ -382,6 +456,9 @@ impl Config {
         resolve(&mut self.robot.day);
         resolve(&mut self.see.onnx_runtime);
         resolve(&mut self.remember.folder);
+        resolve(&mut self.knowledge.facts);
+        resolve(&mut self.knowledge.snapshot);
+        resolve(&mut self.knowledge.api_key_file);
         resolve(&mut self.think.key_file);
         resolve(&mut self.models.folder);
         // A mirror is a folder or an address; only a folder can be relative.

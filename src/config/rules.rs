@@ -33,7 +33,7 @@ use Allowed::{Address, Flag, Language, Number, OneOf, Text, Whole, Zone};
 
 /// Every key, section by section in the order of the file. The ranges are wide: they keep out what cannot work or
 /// what was meant in another unit, and leave the rest to the owner.
-const SECTIONS: [(&str, &[(&str, Allowed)]); 9] = [
+const SECTIONS: [(&str, &[(&str, Allowed)]); 11] = [
     ("robot", &[("body", OneOf(&["sim"])), ("day", Text(0, "the path of a file")), ("time_zone", Zone)]),
     (
         "listen",
@@ -63,6 +63,8 @@ const SECTIONS: [(&str, &[(&str, Allowed)]); 9] = [
             // A camera gives 30 a second, and no robot detects objects in all of them.
             ("frames_per_second_changing", Number(0.1, 30.0)),
             ("seconds_between_quiet", Number(0.1, 3_600.0)),
+            ("faces", Flag),
+            ("faces_per_second", Number(0.1, 30.0)),
             ("stable_for_s", Number(0.0, 60.0)),
             ("forget_after_s", Number(0.1, 600.0)),
             ("near_duplicate", Number(0.0, 1.0)),
@@ -77,6 +79,22 @@ const SECTIONS: [(&str, &[(&str, Allowed)]); 9] = [
             ("limit", Whole(1, 20, "memories")),
             ("exchange_gate", Number(0.0, 1.0)),
             ("min_free_mb", Whole(10, 1_000_000, "megabytes")),
+        ],
+    ),
+    ("people", &[("visit_ends_after_min", Whole(1, 1_440, "minutes"))]),
+    (
+        "knowledge",
+        &[
+            ("enabled", Flag),
+            ("facts", Text(0, "the path of a file")),
+            ("snapshot", Text(0, "the path of a file")),
+            ("source", Address),
+            ("collection", Text(1, "the name of a collection")),
+            ("shard", Whole(0, 100_000, "as a shard's number")),
+            ("api_key_file", Text(0, "the path of a file")),
+            // A month; facts that change more seldom are pulled by hand.
+            ("pull_every_h", Whole(0, 720, "hours")),
+            ("fact_gate", Number(0.0, 1.0)),
         ],
     ),
     (
@@ -116,6 +134,8 @@ const SECTIONS: [(&str, &[(&str, Allowed)]); 9] = [
             ("speech", Text(1, "the name of a model, or \"auto\"")),
             ("voice_activity", Text(1, "the name of a model, or \"auto\"")),
             ("detector", Text(1, "the name of a model, or \"auto\"")),
+            ("face_detector", Text(1, "the name of a model, or \"auto\"")),
+            ("face", Text(1, "the name of a model, or \"auto\"")),
             ("image", Text(1, "the name of a model, or \"auto\"")),
         ],
     ),
@@ -354,7 +374,8 @@ mod tests {
     }
 
     /// The keys that a config may leave out even when it is written in full.
-    const UNSET: [(&str, &str); 3] = [("remember", "exchange_gate"), ("see", "near_duplicate"), ("see", "frame_gate")];
+    const UNSET: [(&str, &str); 4] =
+        [("remember", "exchange_gate"), ("see", "near_duplicate"), ("see", "frame_gate"), ("knowledge", "fact_gate")];
 
     #[test]
     fn the_table_has_every_key_of_the_config_and_no_other() {

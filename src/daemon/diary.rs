@@ -22,14 +22,31 @@ pub enum Event {
     },
     /// An earlier process had not stored these yet; they are in the memory now.
     TakenUp(Moved),
-    /// Somebody spoke, `seconds` long.
+    /// Somebody spoke, `seconds` long; it was understood `after` the end of it was noticed.
     Heard {
         heard: Heard,
         seconds: f64,
+        after: Duration,
     },
     /// There was sound, and no words that count.
     NotHeard {
         why: String,
+    },
+    /// Somebody spoke over the robot, and it fell silent.
+    Interrupted,
+    /// Somebody whom the robot knows was greeted.
+    Greeted {
+        name: String,
+        line: String,
+    },
+    /// A stranger was asked for their name.
+    AskedName {
+        line: String,
+    },
+    /// A stranger said who they are.
+    Met {
+        name: String,
+        line: String,
     },
     /// What is visible changed.
     Saw {
@@ -65,11 +82,15 @@ pub fn log(words: bool) -> Diary {
             tracing::info!(exchanges = moved.stored, "stored what the last run had not stored yet");
         }
         Event::TakenUp(moved) => not_stored(moved),
-        Event::Heard { heard, seconds } => {
+        Event::Heard { heard, seconds, .. } => {
             let text = shown(words, &heard.text);
             tracing::info!(seconds, confidence = heard.confidence, ms = heard.transcribed_in_ms, text, "heard");
         }
         Event::NotHeard { why } => tracing::debug!(why, "not heard"),
+        Event::Interrupted => tracing::info!("somebody spoke over the robot; it fell silent"),
+        Event::Greeted { line, .. } => tracing::info!(text = shown(words, line), "greeted somebody"),
+        Event::AskedName { .. } => tracing::info!("asked a stranger for their name"),
+        Event::Met { line, .. } => tracing::info!(text = shown(words, line), "met somebody"),
         Event::Saw { sentence, stored: Ok(()), .. } => tracing::info!(text = shown(words, sentence), "saw"),
         Event::Saw { stored: Err(why), .. } => tracing::error!("what was seen could not be stored: {why}"),
         Event::Step(step) => log_step(words, step),

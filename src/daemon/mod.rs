@@ -17,32 +17,31 @@ pub mod diary;
 mod listening;
 pub mod parts;
 mod seeing;
+mod talk;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
-use crate::act::{Mouth, Spoken, TurnId, Voice};
+use crate::act::{Mouth, Voice};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::{self, Desk};
 use crate::health::Health;
-use crate::listen::Utterance;
-use crate::listen::whisper::{HearError, Whisper};
+use crate::listen::whisper::Whisper;
 use crate::remember::Memory;
-use crate::robot::{Attention, Direction, Robot};
+use crate::robot::{Direction, Robot};
 use crate::see::sight::Sight;
-use crate::think::conversation::{Conversation, Said};
-use crate::think::turn::{Speak, Step};
+use crate::think::conversation::Conversation;
 pub use diary::{Diary, Event};
-use parts::{Hearing, Mind, PartError};
+use listening::{BargeIn, Noticed};
+use parts::{Acquaintances, Hearing, Mind, PartError};
 use seeing::Seeing;
+use talk::{Incoming, Talk};
 
 /// The safe end may take this long; the service manager kills what takes ten seconds.
 const SAFE_END: Duration = Duration::from_secs(8);
@@ -65,7 +64,7 @@ pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: D
     let health = Arc::new(Health::default());
     health.set("robot", true, robot.describe());
     let (end, ending) = watch::channel(false);
-    let Mind { mut conversation, memory, folder: _folder, sight, head_turned, left, notes } =
+    let Mind { mut conversation, memory, acquaintances, folder: _folder, sight, head_turned, left, notes } =
         parts::mind(config, Arc::clone(&robot), clock.clone(), &health, ending.clone()).await?;
     for what in notes {
         diary(&Event::Note { what });
@@ -73,7 +72,16 @@ pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: D
     diary(&Event::TakenUp(conversation.take_up(left).await));
 
     let folder = config.remember.folder.clone();
-    let desk = Desk { memory: memory.clone(), folder, clock: clock.clone(), health: Arc::clone(&health) };
+    let (window, rewords) = mpsc::channel(1);
+    let Acquaintances { people, company } = acquaintances;
+    let desk = Desk {
+        memory: memory.clone(),
+        folder,
+        clock: clock.clone(),
+        health: Arc::clone(&health),
+        people,
+        window: Some(window),
+    };
     // The folder is ours even where its shard could not be opened.
     open_socket(config, desk, &diary);
     if let Ok(memory) = memory.clone() {
@@ -88,19 +96,24 @@ pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: D
         speaking: Arc::default(),
         ending: Arc::default(),
         deaf: Arc::default(),
+        hears_speech: Arc::default(),
+        barge_in: config.listen.barge_in.then(|| barge_in(&mouth, &conversation)),
     };
+    let company = company.ok();
+    let (give, courtesies) = mpsc::channel(talk::COURTESIES);
     if let Ok(sight) = sight {
         if let Ok(memory) = &memory {
             keep_in_view(&sight, memory).await;
         }
-        see(Seeing { shared: shared.clone(), sight, memory, head_turned, runtime: Handle::current() });
+        let (shared, company, runtime) = (shared.clone(), company.clone(), Handle::current());
+        see(Seeing { shared, sight, memory, head_turned, company, courtesies: give, runtime });
     }
     let (utterances, whisper) = hearing(config, &shared).await;
     end_on_signals(end, Arc::clone(&mouth), whisper.clone(), Arc::clone(&shared.ending))?;
     diary(&Event::Ready { after: began.elapsed() });
 
-    let mut talk = Talk { shared: &shared, mouth: &mouth, conversation: &mut conversation, turn: 0 };
-    talk.until_the_end(utterances, whisper, ending).await;
+    let mut talk = Talk { shared: &shared, mouth: &mouth, conversation: &mut conversation, company, turn: 0 };
+    talk.until_the_end(Incoming { utterances, whisper, courtesies, rewords, ending }).await;
 
     shared.ending.store(true, Ordering::Release);
     mouth.stop();
@@ -112,111 +125,6 @@ pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: D
     }
     robot.rest();
     Ok(())
-}
-
-/// The loop of the conversation.
-struct Talk<'a> {
-    shared: &'a listening::Shared,
-    mouth: &'a Mouth,
-    conversation: &'a mut Conversation,
-    turn: TurnId,
-}
-
-impl Talk<'_> {
-    async fn until_the_end(
-        &mut self,
-        utterances: Option<mpsc::Receiver<Utterance>>,
-        whisper: Option<Arc<Whisper>>,
-        mut ending: watch::Receiver<bool>,
-    ) {
-        let (Some(mut utterances), Some(whisper)) = (utterances, whisper) else {
-            // Deaf: the commands still reach the memory.
-            let _ = ending.wait_for(|ending| *ending).await;
-            return;
-        };
-        loop {
-            let utterance = tokio::select! {
-                biased;
-                _ = ending.wait_for(|ending| *ending) => return,
-                utterance = utterances.recv() => utterance,
-            };
-            let Some(utterance) = utterance else {
-                if self.shared.deaf.load(Ordering::Acquire) {
-                    // Deaf, and still there: it sees, and commands reach the memory.
-                    let _ = ending.wait_for(|ending| *ending).await;
-                }
-                return;
-            };
-            self.hear(utterance, &whisper).await;
-            self.shared.robot.attend(Attention::Idle);
-        }
-    }
-
-    async fn hear(&mut self, utterance: Utterance, whisper: &Whisper) {
-        let diary = Arc::clone(&self.shared.diary);
-        let seconds = utterance.samples.len() as f64 / f64::from(crate::listen::RATE);
-        let heard = match whisper.transcribe(utterance).await {
-            Ok(heard) => heard,
-            Err(HearError::Rejected(why)) => return diary(&Event::NotHeard { why: why.to_string() }),
-            Err(error) => {
-                self.shared.health.set("hearing", false, error.to_string());
-                return diary(&Event::Trouble { what: error.to_string() });
-            }
-        };
-        self.shared.health.set("hearing", true, "understands what is said");
-        diary(&Event::Heard { heard: heard.clone(), seconds });
-        self.shared.robot.attend(Attention::Thinking);
-        self.turn += 1;
-        let began = Instant::now();
-        let mut voice = TurnVoice { shared: self.shared, mouth: self.mouth, turn: self.turn };
-        let said = Said { text: heard.text, speaker: None, at: heard.started_at };
-        let health = Arc::clone(&self.shared.health);
-        let witness = |step| {
-            if let Step::Asked { brain } = &step {
-                health.set("brain", true, format!("{brain} was asked last"));
-            }
-            diary(&Event::Step(step));
-        };
-        let report = self.conversation.turn(said, &mut voice, &witness).await;
-        match &report.mute {
-            Some(why) => self.shared.health.set("voice", false, why.clone()),
-            None => self.shared.health.set("voice", true, "speaks"),
-        }
-        diary(&Event::TurnEnded { report, took: began.elapsed(), at: self.shared.clock.now() });
-    }
-}
-
-/// The voice of one turn.
-struct TurnVoice<'a> {
-    shared: &'a listening::Shared,
-    mouth: &'a Mouth,
-    turn: TurnId,
-}
-
-impl Speak for TurnVoice<'_> {
-    fn speak(&mut self, sentence: String) -> BoxFuture<'_, ()> {
-        async move {
-            self.shared.speaking.store(true, Ordering::Release);
-            self.shared.robot.attend(Attention::Speaking);
-            if let Err(error) = self.mouth.speak(self.turn, sentence).await {
-                self.shared.health.set("voice", false, error.to_string());
-            }
-        }
-        .boxed()
-    }
-
-    fn finished(&mut self) -> BoxFuture<'_, Spoken> {
-        async move {
-            let spoken = self
-                .mouth
-                .finished(self.turn)
-                .await
-                .unwrap_or_else(|error| Spoken { mute: Some(error.to_string()), ..Spoken::default() });
-            self.shared.speaking.store(false, Ordering::Release);
-            spoken
-        }
-        .boxed()
-    }
 }
 
 fn open_socket(config: &Config, desk: Desk, diary: &Diary) {
@@ -250,6 +158,16 @@ async fn mouth(config: &Config, robot: Arc<dyn Robot>, health: &Health) -> Resul
     Ok(Mouth::start(robot, report.voice())?)
 }
 
+/// Falls silent, drops the answer that is being made, and forgets the movement that waits.
+fn barge_in(mouth: &Arc<Mouth>, conversation: &Conversation) -> BargeIn {
+    let (mouth, interrupt, motion) = (Arc::clone(mouth), conversation.interrupt(), conversation.motion());
+    Arc::new(move || {
+        mouth.stop();
+        interrupt.stop();
+        motion.stop();
+    })
+}
+
 /// What was visible when the last process ended is not new to this one.
 async fn keep_in_view(sight: &Sight, memory: &Memory) {
     for direction in [Direction::Ahead, Direction::Left, Direction::Right] {
@@ -272,7 +190,7 @@ fn see(seeing: Seeing) {
 async fn hearing(
     config: &Config,
     shared: &listening::Shared,
-) -> (Option<mpsc::Receiver<Utterance>>, Option<Arc<Whisper>>) {
+) -> (Option<mpsc::Receiver<Noticed>>, Option<Arc<Whisper>>) {
     if !config.listen.enabled {
         shared.health.set("hearing", true, "switched off in [listen]");
         return (None, None);

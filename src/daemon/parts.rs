@@ -2,6 +2,8 @@
 //!
 //! The service, the typed conversation and `doctor` are all put together from these, so they cannot differ.
 
+mod people;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,10 +20,16 @@ use crate::listen::Ear;
 use crate::listen::ear::EarError;
 use crate::listen::vad::{Vad, VadError};
 use crate::listen::whisper::{Whisper, WhisperError};
-use crate::models::{Library, ModelError, Pooling as ModelPooling, SpeechModel, TextModel, VoiceActivityModel};
+use crate::models::{
+    FaceGates, Library, ModelError, Pooling as ModelPooling, SpeechModel, TextModel, VoiceActivityModel,
+};
 use crate::remember::embed::bert::{BertEmbedder, BertFiles, Pooling};
 use crate::remember::embed::{EmbedError, EmbedText};
 use crate::remember::journal::{Journal, JournalError, Left};
+pub use people::{Acquaintances, acquaintances, people_settings};
+
+use crate::remember::knowledge::{self, Knowledge};
+use crate::remember::people::PeopleOpenError;
 use crate::remember::store::{FolderError, Lock, Opened, hold_folder};
 use crate::remember::{Memory, OpenError, Settings};
 use crate::robot::Robot;
@@ -29,6 +37,7 @@ use crate::robot::day::{Day, DayError};
 use crate::robot::sim::Sim;
 use crate::see::detect::Yolox;
 use crate::see::eye::{Eye, EyeError, EyeSettings};
+use crate::see::faces::{Sface, Watch, Yunet, stand_in};
 use crate::see::image::{SiglipEmbedder, SiglipFacts, SiglipFiles};
 use crate::see::infer::{Engine, Places};
 use crate::see::sight::Sight;
@@ -54,6 +63,8 @@ pub enum PartError {
     Embed(#[from] EmbedError),
     #[error(transparent)]
     Memory(#[from] OpenError),
+    #[error(transparent)]
+    People(#[from] PeopleOpenError),
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(transparent)]
@@ -209,6 +220,8 @@ fn whisper_threads(allowed: u32) -> u32 {
 /// Everything that sees.
 pub struct Seeing {
     pub sight: Sight,
+    /// What its faces' likenesses mean; `None` where its faces have no vectors.
+    pub gates: Option<FaceGates>,
     /// Which detector and which engine, or what stands in for one.
     pub in_use: String,
 }
@@ -230,20 +243,88 @@ pub fn load_seeing(config: &Config) -> Result<Seeing, PartError> {
         forget_after_s: see.forget_after_s,
         frames_per_second_changing: see.frames_per_second_changing,
         seconds_between_quiet: see.seconds_between_quiet,
+        faces_per_second: see.faces_per_second,
         // The simulated camera repeats its files.
         frozen_after_s: match config.robot.body {
             BodyKind::Sim => None,
         },
     };
-    Ok(Seeing { sight: Sight::new(Eye::new(detector, &settings)?), in_use })
+    let (eye, faces) = (Eye::new(detector, &settings)?, load_faces(config)?);
+    let in_use = format!("{in_use}; {}", faces.in_use);
+    let eye = match faces.watch {
+        Some(watch) => eye.with_faces(watch),
+        None => eye,
+    };
+    Ok(Seeing { sight: Sight::new(eye), gates: faces.gates, in_use })
+}
+
+/// Everything that sees faces.
+pub struct Faces {
+    /// `None` where nothing can find faces, or the owner wants none found.
+    pub watch: Option<Watch>,
+    /// What its likenesses mean; `None` where its faces have no vectors.
+    pub gates: Option<FaceGates>,
+    /// Which models, or why there are none.
+    pub in_use: String,
+}
+
+/// Loads what sees faces; for a day that marks faces, the stand-in. A missing model is no error: without one that finds
+/// faces none are seen, without one that tells them apart nobody is known by theirs. Blocks for tenths of a second.
+///
+/// # Errors
+/// [`PartError`] for settings that the owner must correct.
+pub fn load_faces(config: &Config) -> Result<Faces, PartError> {
+    let without = |in_use: String| Faces { watch: None, gates: None, in_use };
+    if !config.see.faces {
+        return Ok(without("faces are switched off in [see]".into()));
+    }
+    let day = &config.robot.day;
+    if !day.as_os_str().is_empty() && Day::load(day)?.marks_faces() {
+        let in_use = "faces: the day's own marks stand in for both models".into();
+        return Ok(Faces { watch: Some(Watch::stand_in()), gates: Some(stand_in::gates()), in_use });
+    }
+    let library = library(config)?;
+    let engine = match engine(config, &library) {
+        Ok(engine) => engine,
+        Err(why) => return Ok(without(format!("no faces are seen ({why})"))),
+    };
+    let finder = library.face_detector().map_err(|error| error.to_string()).and_then(|model| {
+        let finder = Yunet::load(&engine, &model.name, &model.facts, &model.weights);
+        finder.map(|finder| (finder, model.in_use)).map_err(|error| error.to_string())
+    });
+    let (finder, found_by) = match finder {
+        Ok(loaded) => loaded,
+        Err(why) => return Ok(without(format!("no faces are seen ({why})"))),
+    };
+    let embedder = library.face().map_err(|error| error.to_string()).and_then(|model| {
+        let embedder = Sface::load(&engine, model.identity, &model.facts, &model.weights);
+        embedder.map(|embedder| (embedder, model.facts.gates, model.in_use)).map_err(|error| error.to_string())
+    });
+    let finder = Box::new(finder);
+    Ok(match embedder {
+        Ok((embedder, gates, known_by)) => Faces {
+            watch: Some(Watch::new(finder, Some(Box::new(embedder)))),
+            gates: Some(gates),
+            in_use: format!("{found_by}; {known_by}"),
+        },
+        Err(why) => Faces {
+            watch: Some(Watch::new(finder, None)),
+            gates: None,
+            in_use: format!("{found_by}; nobody is known by face ({why})"),
+        },
+    })
+}
+
+fn engine(config: &Config, library: &Library) -> Result<Engine, String> {
+    let runtime = library.runtime().ok().map(|runtime| runtime.library);
+    let places = Places::of_this_process(&config.see.onnx_runtime, runtime);
+    let threads = config.limits.see_threads as usize;
+    Engine::start(config.see.backend, &places, threads).map_err(|error| error.to_string())
 }
 
 fn load_detector(config: &Config, library: &Library) -> Result<(Yolox, String), String> {
     let model = library.detector().map_err(|error| error.to_string())?;
-    let runtime = library.runtime().ok().map(|runtime| runtime.library);
-    let places = Places::of_this_process(&config.see.onnx_runtime, runtime);
-    let threads = config.limits.see_threads as usize;
-    let engine = Engine::start(config.see.backend, &places, threads).map_err(|error| error.to_string())?;
+    let engine = engine(config, library)?;
     let detector = Yolox::load(&engine, &model.name, &model.weights).map_err(|error| error.to_string())?;
     Ok((detector, format!("{}; {}", model.in_use, engine.in_use())))
 }
@@ -287,8 +368,9 @@ pub fn laptop(config: &Config, zone: TimeZone) -> Result<Option<HttpBrain>, Part
 pub struct Mind {
     pub conversation: Conversation,
     pub memory: Result<Memory, String>,
-    /// The lock on the memory's folder, where no memory holds it.
-    pub folder: Option<Lock>,
+    pub acquaintances: Acquaintances,
+    /// The lock on the memory's folder.
+    pub folder: Arc<Lock>,
     /// The eye, or why there is none.
     pub sight: Result<Sight, String>,
     /// True while the head is turned for a look.
@@ -309,7 +391,7 @@ pub async fn mind(
     config: &Config,
     robot: Arc<dyn Robot>,
     clock: Clock,
-    health: &Health,
+    health: &Arc<Health>,
     ending: watch::Receiver<bool>,
 ) -> Result<Mind, PartError> {
     let mut notes = Vec::new();
@@ -318,18 +400,19 @@ pub async fn mind(
         let config = config.clone();
         blocking(move || load_text(&config)).await
     };
-    let (memory, own) = match text {
+    let (memory, own, text) = match text {
         Ok(text) => {
             health.set("text model", true, text.model.in_use.clone());
             let memory = open(config, &text, &clock, health, &mut notes).await?;
             let zone = zone.clone();
-            let own = blocking(move || Ok(OfflineBrain::new(text.embedder, zone)?)).await?;
-            (memory, Some(Arc::new(own) as Arc<dyn Brain>))
+            let embedder = Arc::clone(&text.embedder);
+            let own = blocking(move || Ok(OfflineBrain::new(embedder, zone)?)).await?;
+            (memory, Some(Arc::new(own) as Arc<dyn Brain>), Some(text))
         }
         Err(error) => {
             health.set("text model", false, error.to_string());
             notes.push(format!("There is no memory and no brain of the robot's own: {error}"));
-            (Err(format!("the text model is missing ({error})")), None)
+            (Err(format!("the text model is missing ({error})")), None, None)
         }
     };
     let laptop = laptop(config, zone)?;
@@ -344,8 +427,12 @@ pub async fn mind(
     let brains = Brains::new(laptop, own, Duration::from_secs(u64::from(config.think.retry_after_s)));
     // Where the shard could not be opened, the journal keeps what is said until it can be.
     let folder = match &memory {
-        Ok(_) => None,
-        Err(_) => Some(hold_folder(&config.remember.folder).map_err(OpenError::Folder)?),
+        Ok(memory) => memory.lock(),
+        Err(_) => Arc::new(hold_folder(&config.remember.folder).map_err(OpenError::Folder)?),
+    };
+    let knowledge = match &text {
+        Some(text) => know(config, text, health, &mut notes).await,
+        None => Err("what I was taught needs a text model, and there is none".to_owned()),
     };
     let (journal, left) = Journal::open(&config.remember.folder)?;
     if let Some(path) = &left.unreadable {
@@ -355,30 +442,54 @@ pub async fn mind(
         ));
     }
     let motion = Arc::new(Motion::start(Arc::clone(&robot), config.act.gestures)?);
-    let sight = sight(config, health).await?;
+    let (sight, gates) = sight(config, health).await?;
+    let acquaintances = acquaintances(config, &sight, gates, Arc::clone(&folder), &clock, health, &mut notes).await;
     let head_turned = Arc::<AtomicBool>::default();
     let hands = Hands {
         memory: memory.clone(),
+        knowledge,
         robot,
         motion,
         sight: sight.clone(),
+        company: acquaintances.company.clone(),
         head_turned: Arc::clone(&head_turned),
         clock,
     };
     let limits = Limits { tokens: config.think.window_tokens, exchanges: config.think.window_exchanges as usize };
     let conversation = Conversation::new(hands, brains, words::SYSTEM.to_owned(), limits, Some(journal), ending);
-    Ok(Mind { conversation, memory, folder, sight, head_turned, left, notes })
+    Ok(Mind { conversation, memory, acquaintances, folder, sight, head_turned, left, notes })
 }
 
-async fn sight(config: &Config, health: &Health) -> Result<Result<Sight, String>, PartError> {
+/// The eye, or why there is none, and what its faces' likenesses mean.
+async fn sight(config: &Config, health: &Health) -> Result<(Result<Sight, String>, Option<FaceGates>), PartError> {
     if !config.see.enabled {
         health.set("seeing", true, "switched off in [see]");
-        return Ok(Err("the camera is switched off in the config ([see] enabled = false)".into()));
+        return Ok((Err("the camera is switched off in the config ([see] enabled = false)".into()), None));
     }
     let wanted = config.clone();
     let seeing = blocking(move || load_seeing(&wanted)).await?;
     health.set("seeing", true, seeing.in_use);
-    Ok(Ok(seeing.sight))
+    Ok((Ok(seeing.sight), seeing.gates))
+}
+
+/// Starts what the robot was taught; the caller goes on to hold the memory's folder.
+async fn know(
+    config: &Config,
+    text: &Text,
+    health: &Arc<Health>,
+    notes: &mut Vec<String>,
+) -> Result<Knowledge, String> {
+    if !config.knowledge.enabled {
+        health.set("knowledge", true, "switched off in [knowledge]");
+        return Err("what I was taught is switched off in the config ([knowledge] enabled = false)".into());
+    }
+    let settings = knowledge::Settings::from_config(config, text.model.fact_gate).map_err(|error| {
+        health.set("knowledge", false, error.to_string());
+        error.to_string()
+    })?;
+    let started = Knowledge::start(settings, Arc::clone(&text.embedder), Arc::clone(health)).await;
+    notes.extend(started.notes);
+    Ok(started.knowledge)
 }
 
 /// Opens the memory; what only the owner can correct ends the start, everything else leaves the robot without one.

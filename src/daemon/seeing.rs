@@ -8,14 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 
 use super::Event;
 use super::listening::Shared;
 use crate::remember::Memory;
 use crate::robot::RobotError;
 use crate::see::eye::{EyeReport, Seen};
+use crate::see::faces::Face;
 use crate::see::sight::Sight;
+use crate::think::company::{Company, Deed};
 use crate::think::hands::frame_of;
+use crate::think::visit::Head;
 
 /// Pictures are taken this often; the change gate is cheap enough for it (five a second, from the reference robot).
 const EVERY: Duration = Duration::from_millis(200);
@@ -28,6 +32,10 @@ pub struct Seeing {
     pub sight: Sight,
     pub memory: Result<Memory, String>,
     pub head_turned: Arc<AtomicBool>,
+    /// Who is in the room, where faces can be told apart.
+    pub company: Option<Company>,
+    /// What is to be said to them.
+    pub courtesies: mpsc::Sender<Deed>,
     pub runtime: Handle,
 }
 
@@ -41,6 +49,9 @@ impl Seeing {
                     match self.sight.glance(&picture, turned, self.shared.clock.now()) {
                         Ok(glance) => {
                             self.report(&self.sight.report());
+                            if let Some(faces) = &glance.faces {
+                                self.meet(faces, turned);
+                            }
                             if let Some(seen) = glance.seen {
                                 self.keep(seen);
                             }
@@ -60,9 +71,24 @@ impl Seeing {
         }
     }
 
+    fn meet(&self, faces: &[Face], turned: bool) {
+        let Some(company) = &self.company else { return };
+        let head = if turned { Head::Turned } else { Head::Steady };
+        for deed in self.runtime.block_on(company.see(faces, head)) {
+            // The conversation is busy with as many already: a greeting that comes later is none.
+            if let Err(mpsc::error::TrySendError::Full(deed)) = self.courtesies.try_send(deed) {
+                tracing::debug!(?deed, "there was no room for this");
+            }
+        }
+    }
+
     fn keep(&self, seen: Seen) {
         let (at, stand_in) = (seen.at, seen.stand_in);
-        let frame = frame_of(seen);
+        let names = match &self.company {
+            Some(company) if !seen.faces.is_empty() => company.names_in_view(),
+            _ => Vec::new(),
+        };
+        let frame = frame_of(seen, names);
         let sentence = frame.sentence.clone();
         let stored = match &self.memory {
             Ok(memory) => self.runtime.block_on(memory.store_frame(frame)).map_err(|error| error.to_string()),

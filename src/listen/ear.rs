@@ -160,6 +160,12 @@ impl Ear {
         self.forget();
     }
 
+    /// Speech of the utterance that is being spoken, in milliseconds, however short; 0 where nobody speaks.
+    #[must_use]
+    pub fn voiced_ms(&self) -> u32 {
+        self.endpointer.voiced_ms()
+    }
+
     /// How hearing is going.
     #[must_use]
     pub fn report(&self) -> EarReport {

@@ -190,6 +190,15 @@ impl Endpointer {
         matches!(&self.state, State::Speech(speech) if speech.is_utterance(&self.limits))
     }
 
+    /// Speech of the utterance that is being spoken, in milliseconds, however short; 0 where nobody speaks.
+    #[must_use]
+    pub fn voiced_ms(&self) -> u32 {
+        match &self.state {
+            State::Quiet => 0,
+            State::Speech(speech) => speech.voiced * FRAME_MS,
+        }
+    }
+
     /// Whether there is no speech, not even its first frame.
     #[must_use]
     pub fn quiet(&self) -> bool {

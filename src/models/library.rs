@@ -23,7 +23,7 @@ pub struct Library {
     pub(super) folder: PathBuf,
     pub(super) sources: Sources,
     /// The model that the config names for each role, or [`AUTO`].
-    wanted: [(Role, String); 5],
+    wanted: [(Role, String); 7],
 }
 
 /// The text model in use.
@@ -51,6 +51,8 @@ pub struct TextModel {
     pub frame_gate: f32,
     /// Whether the gates were measured; else they are from the design.
     pub gates_are_measured: bool,
+    /// A fact's question counts as found from this score on, 0…1.
+    pub fact_gate: f32,
     /// To be written beside every shard.
     pub identity: Identity,
     /// Which model it is and why, for the log and for `doctor`.
@@ -198,6 +200,8 @@ impl Library {
             (Role::Speech, config.speech.clone()),
             (Role::VoiceActivity, config.voice_activity.clone()),
             (Role::Detector, config.detector.clone()),
+            (Role::FaceDetector, config.face_detector.clone()),
+            (Role::Face, config.face.clone()),
             (Role::Image, config.image.clone()),
         ];
         for (role, name) in &wanted {
@@ -240,6 +244,7 @@ impl Library {
             exchange_gate: facts.gates.exchange,
             frame_gate: facts.gates.frame,
             gates_are_measured: facts.gates.measured,
+            fact_gate: facts.gates.fact,
             identity: Identity {
                 model: model.name.clone(),
                 weights: weights.sha256.clone(),
@@ -373,7 +378,7 @@ impl Library {
     }
 
     /// The first model that may be used and is whole, and the line that says which and why.
-    fn choose(&self, role: Role) -> Result<(&Model, String), ModelError> {
+    pub(super) fn choose(&self, role: Role) -> Result<(&Model, String), ModelError> {
         let mut passed_over: Vec<(&str, Option<String>)> = Vec::new();
         for model in self.manifest.of(role).filter(|model| self.may_use(model)) {
             let found = self.look(model, Look::Once)?;
@@ -398,7 +403,7 @@ impl Library {
         self.folder.join(&model.name)
     }
 
-    fn path(&self, model: &Model, part: Part) -> Result<PathBuf, ModelError> {
+    pub(super) fn path(&self, model: &Model, part: Part) -> Result<PathBuf, ModelError> {
         model.file(part).map(|file| self.folder_of(model).join(&file.name)).ok_or_else(|| unsound(model))
     }
 
@@ -484,7 +489,7 @@ fn in_use_line(role: Role, name: &str, named: bool, first_choice: Option<&(&str,
 }
 
 /// The manifest's checks rule this out; said instead of assumed.
-fn unsound(model: &Model) -> ModelError {
+pub(super) fn unsound(model: &Model) -> ModelError {
     ModelError::Manifest { line: 1, why: format!("{} lacks a section or a file that its role needs", model.name) }
 }
 

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ModelError;
+use super::faces::{FaceDetectorFacts, FaceFacts};
 
 /// The manifest that the program was built with.
 const EMBEDDED: &str = include_str!("../../models/manifest.toml");
@@ -32,6 +33,10 @@ pub enum Role {
     VoiceActivity,
     /// Which objects a picture shows, and where.
     Detector,
+    /// Which faces a picture shows, and where.
+    FaceDetector,
+    /// Faces to vectors.
+    Face,
     /// Pictures, and words about pictures, to vectors of one space.
     Image,
     /// No model: the library that runs networks faster than the program's own engine.
@@ -40,8 +45,16 @@ pub enum Role {
 
 impl Role {
     /// Every role, in the order of lists.
-    pub const ALL: [Self; 6] =
-        [Self::Text, Self::Speech, Self::VoiceActivity, Self::Detector, Self::Image, Self::Runtime];
+    pub const ALL: [Self; 8] = [
+        Self::Text,
+        Self::Speech,
+        Self::VoiceActivity,
+        Self::Detector,
+        Self::FaceDetector,
+        Self::Face,
+        Self::Image,
+        Self::Runtime,
+    ];
 
     /// What the robot cannot do without it, where it goes on all the same; `None` for a role that must be filled.
     #[must_use]
@@ -49,6 +62,8 @@ impl Role {
         match self {
             Self::Text | Self::Speech | Self::VoiceActivity => None,
             Self::Detector => Some("the robot cannot name what it sees, and remembers no pictures by what is in them"),
+            Self::FaceDetector => Some("the robot cannot see faces, so it knows nobody and asks nobody's name"),
+            Self::Face => Some("the robot sees faces and cannot tell whose they are, so it knows nobody"),
             Self::Image => Some("the robot cannot tell alike pictures apart, nor find the pictures of a day"),
             Self::Runtime => Some("seeing works, and takes 2 to 5 times the processor's time"),
         }
@@ -62,6 +77,8 @@ impl std::fmt::Display for Role {
             Self::Speech => "speech",
             Self::VoiceActivity => "voice-activity",
             Self::Detector => "detector",
+            Self::FaceDetector => "face-detector",
+            Self::Face => "face",
             Self::Image => "image",
             Self::Runtime => "runtime",
         })
@@ -88,6 +105,11 @@ pub struct Model {
     pub speech: Option<SpeechFacts>,
     /// Only for [`Role::Image`].
     pub image: Option<ImageFacts>,
+    /// Only for [`Role::FaceDetector`].
+    #[serde(rename = "face-detector")]
+    pub face_detector: Option<FaceDetectorFacts>,
+    /// Only for [`Role::Face`].
+    pub face: Option<FaceFacts>,
 }
 
 /// One file of a model.
@@ -205,6 +227,8 @@ pub struct TextGates {
     pub exchange: f32,
     /// For a frame's sentence.
     pub frame: f32,
+    /// For the questions of a fact.
+    pub fact: f32,
     /// Whether `calibrate` gave them; else they are from the design.
     #[serde(default = "yes")]
     pub measured: bool,
@@ -318,11 +342,15 @@ impl Model {
             (Role::Text, self.text.is_some()),
             (Role::Speech, self.speech.is_some()),
             (Role::Image, self.image.is_some()),
+            (Role::FaceDetector, self.face_detector.is_some()),
+            (Role::Face, self.face.is_some()),
         ];
         if let Some((role, _)) = sections.iter().find(|(role, there)| *there != (self.role == *role)) {
             return Err(format!("a model has a section `{role}` exactly when that is its role"));
         }
         self.text.as_ref().map_or(Ok(()), TextFacts::check)?;
+        self.face_detector.as_ref().map_or(Ok(()), FaceDetectorFacts::check)?;
+        self.face.as_ref().map_or(Ok(()), FaceFacts::check)?;
         self.image.as_ref().map_or(Ok(()), ImageFacts::check)
     }
 
@@ -345,7 +373,7 @@ impl Model {
         }
         let needed: &[Part] = match self.role {
             Role::Text => &[Part::Weights, Part::Tokenizer, Part::Config],
-            Role::Speech | Role::VoiceActivity | Role::Detector => &[Part::Weights],
+            Role::Speech | Role::VoiceActivity | Role::Detector | Role::FaceDetector | Role::Face => &[Part::Weights],
             Role::Image => &[Part::Weights, Part::Tokenizer, Part::Config, Part::Preprocessor],
             Role::Runtime => &[Part::Library],
         };
@@ -381,7 +409,8 @@ impl TextFacts {
             return Err("dimension must be 1 or more, max_tokens 3 or more".into());
         }
         check_gate(self.gates.exchange)?;
-        check_gate(self.gates.frame)
+        check_gate(self.gates.frame)?;
+        check_gate(self.gates.fact)
     }
 }
 
@@ -397,7 +426,7 @@ impl ImageFacts {
     }
 }
 
-fn check_gate(gate: f32) -> Result<(), String> {
+pub(super) fn check_gate(gate: f32) -> Result<(), String> {
     if (0.0..=1.0).contains(&gate) { Ok(()) } else { Err("a gate is from 0 to 1".into()) }
 }
 
@@ -453,7 +482,7 @@ mod tests {
     #[test]
     fn every_optional_role_says_what_is_missed_without_it() {
         let optional: Vec<Role> = Role::ALL.into_iter().filter(|role| role.without().is_some()).collect();
-        assert_eq!(optional, [Role::Detector, Role::Image, Role::Runtime]);
+        assert_eq!(optional, [Role::Detector, Role::FaceDetector, Role::Face, Role::Image, Role::Runtime]);
     }
 
     #[test]

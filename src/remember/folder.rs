@@ -15,10 +15,13 @@ use super::embed::Identity;
 
 /// The name of the shard of exchanges and frames inside the folder.
 pub const MEMORY: &str = "memory";
+/// The name of the shard of people inside the folder.
+pub const PEOPLE: &str = "people";
 const LOCK: &str = "owner.lock";
 const IDENTITY: &str = "embedder.json";
 const IMAGE_IDENTITY: &str = "image_embedder.json";
-const COUNT: &str = "count.json";
+/// The note with our own count.
+pub const COUNT: &str = "count.json";
 
 /// The lock on a folder, held for as long as this value lives.
 #[derive(Debug)]
@@ -177,7 +180,8 @@ pub fn rename(from: &Path, to: &Path) -> Result<(), FolderError> {
     Ok(())
 }
 
-fn read_note<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, FolderError> {
+/// A note beside a shard; `None` where there is none.
+pub(super) fn read_note<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, FolderError> {
     let not_readable = |source| FolderError::NotReadable { path: path.to_owned(), source };
     match fs::read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes)
@@ -189,7 +193,7 @@ fn read_note<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, Fol
 }
 
 /// Writes a note whole or not at all.
-fn write_note<T: Serialize>(path: &Path, note: &T) -> Result<(), FolderError> {
+pub(super) fn write_note<T: Serialize>(path: &Path, note: &T) -> Result<(), FolderError> {
     let write = || -> io::Result<()> {
         let parent = path.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(parent)?;

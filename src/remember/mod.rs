@@ -5,6 +5,7 @@
 //! until they are in the shard. The handle [`Memory`] may be cloned freely; the shard behind it has one writer. A shard that cannot be opened is set aside or refused with a sentence, never
 //! wiped.
 
+pub(crate) mod beside;
 pub mod calibrate;
 pub mod embed;
 mod engine;
@@ -14,16 +15,21 @@ mod folder;
 pub mod frame;
 pub mod journal;
 mod just_said;
+pub mod knowledge;
 mod naming;
+pub mod people;
 pub mod recall;
 pub mod seen;
 pub mod store;
+pub mod stores;
 pub mod words;
 
 use jiff::Timestamp;
+use uuid::Uuid;
 
 pub use exchange::Exchange;
 pub use frame::Frame;
+pub use people::{People, PersonId};
 pub use store::{Memory, MemoryError, OpenError, Settings, Stats};
 
 use crate::robot::Direction;
@@ -80,6 +86,16 @@ pub struct SeenFrame {
     pub score: Option<f32>,
 }
 
+/// A fact that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownFact {
+    pub id: Uuid,
+    /// What the robot says.
+    pub text: String,
+    /// Cosine of the nearest of its questions to the one that was asked.
+    pub score: f32,
+}
+
 /// Why frames answer a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HowSeen {
@@ -91,6 +107,35 @@ pub enum HowSeen {
     LastLook,
 }
 
+/// Somebody whom the robot knows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    pub name: String,
+    /// When the robot first saw them.
+    pub met_at: Timestamp,
+    /// When they were last seen before the present visit; `None` where the present one is the first.
+    pub last_seen_at: Option<Timestamp>,
+    /// They are in view now.
+    pub is_here: bool,
+    /// They are the one who asks.
+    pub asks: bool,
+    /// What they said, newest first.
+    pub exchanges: Vec<Remembered>,
+}
+
+/// What happened while somebody was away.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Away {
+    /// Since when; `None` where nobody known asks, and the frames are today's.
+    pub since: Option<Timestamp>,
+    /// Different scenes of that time, newest first.
+    pub frames: Vec<SeenFrame>,
+    /// Who came, each with when they were first seen in it, oldest first.
+    pub came: Vec<(String, Timestamp)>,
+    /// How many frames there are of that time.
+    pub of: usize,
+}
+
 /// What a search came to. That it could not be made is an error, [`MemoryError`], and never one of these.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Recalled {
@@ -100,6 +145,19 @@ pub enum Recalled {
     Sampled { memories: Vec<Remembered>, of: usize },
     /// Frames, newest first in a sample, else best first.
     Seen { frames: Vec<SeenFrame>, how: HowSeen },
+    /// Somebody whom the robot knows: who they are, since when, and what they said lately.
+    Person(Known),
+    /// The robot looked, and never met them: by this name, or the one who asks.
+    NeverMet { name: Option<String> },
+    /// What happened while somebody was away.
+    Away(Away),
+    /// The robot was taught this; it was not said or seen by anybody here.
+    Facts {
+        /// At least one, best first.
+        facts: Vec<KnownFact>,
+        /// What the memory holds about the same question, where both were searched and neither answers it alone.
+        besides: Option<Box<Recalled>>,
+    },
     /// The memory was searched and holds no answer.
     Nothing {
         /// How many memories were searched (in the range that was asked for).

@@ -3,6 +3,11 @@
 //! A [`Day`] is read once and never changes; [`super::sim`] plays it. `demo/day.toml` shows the format and explains
 //! it. Everything is checked when the file is read, with the line of what is wrong, so that a day that loads can be
 //! played to its end as long as its files are there ([`Day::check_files`]).
+//!
+//! Faces. An event may say whose faces are ahead from then on: `faces = ["anna"]`, or
+//! `faces = [{ of = "anna", place = [0.4, 0.2, 0.5, 0.4], angle = 70.0, poor = false }]` ([`FaceMark`] has what each
+//! means). `faces = []` marks that nobody is there. Without `sees` as many people are seen as there are faces. A day
+//! that marks faces is looked at by a stand-in from its beginning to its end, whatever face models are there.
 
 mod written;
 
@@ -12,7 +17,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-use super::Annotation;
+use super::{Annotation, FaceMark};
 use crate::clock::Clock;
 use crate::config::file::read_text;
 
@@ -83,6 +88,8 @@ pub struct View {
     pub picture: Option<PathBuf>,
     /// What the script says is in view; `None` where it does not say.
     pub sees: Option<Vec<Annotation>>,
+    /// The faces that the script marks; `None` where it marks none.
+    pub faces: Option<Vec<FaceMark>>,
 }
 
 /// A fault and how long it lasts.
@@ -159,6 +166,13 @@ impl Day {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the script marks faces: then a stand-in takes the place of the face models for the whole day.
+    #[must_use]
+    pub fn marks_faces(&self) -> bool {
+        let views = self.events.iter().filter_map(|event| event.ahead.as_ref());
+        views.into_iter().any(|view| view.faces.is_some())
     }
 
     /// The parts between restarts, in order; at least one.

@@ -53,6 +53,25 @@ pub struct Annotation {
     pub place: Option<[f32; 4]>,
 }
 
+/// A face that a script puts before the simulated camera. There are no pixels behind it: a stand-in makes the numbers of
+/// a face out of the name, and says that it is one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaceMark {
+    /// Whose face it is: the same words, the same face. The robot never reads them.
+    pub of: String,
+    /// Left, top, right, bottom in 0…1 of the picture; without it the same name always has the same place.
+    #[serde(default)]
+    pub place: Option<[f32; 4]>,
+    /// How far it is turned away, in degrees: 0 looks at the camera, −90 and 90 are profiles. From about 65° on nobody
+    /// can be sure whose it is, from about 72° on it is like a stranger's.
+    #[serde(default)]
+    pub angle: f32,
+    /// Whether it is seen too badly (blurred, as it were) to be recognised at all.
+    #[serde(default)]
+    pub poor: bool,
+}
+
 /// A picture from the camera.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
@@ -60,6 +79,8 @@ pub struct Picture {
     pub encoded: Vec<u8>,
     /// What the scripted day says is in it; `None` where nobody said (a real camera).
     pub annotations: Option<Vec<Annotation>>,
+    /// The faces that the scripted day marks in it; `None` where it marks none (a real camera).
+    pub faces: Option<Vec<FaceMark>>,
     /// When it was taken.
     pub at: Timestamp,
     /// Where the head looked.

@@ -5,7 +5,9 @@
 //! that cannot be used is a counted fault and the next one is looked at as ever; a detector that fails is an error of
 //! that glance, and the next glance tries again. When the thread dies, the robot is blind and says so.
 //!
-//! Without a detector the simulated camera's annotations stand in for one, and [`Glance::stand_in`] says so.
+//! Without a detector the simulated camera's annotations stand in for one, and [`Glance::stand_in`] says so. Faces are
+//! looked for beside objects, at their own pace ([`Eye::with_faces`]); without anything that finds faces, nothing else
+//! changes. Looking for faces that fails costs the faces of that picture and no object: [`EyeReport`] counts it.
 
 mod annotated;
 mod report;
@@ -13,13 +15,16 @@ mod report;
 use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
 
+pub(crate) use self::annotated::places as made_up_places;
 pub use self::report::{EyeReport, Faults};
+use super::faces::{Face, Glimpse, Watch};
 use super::gate::{CUT_SHARE, Gate, Verdict, Why};
 use super::infer::InferError;
 use super::picture::{self, FrozenWatch, PictureFault};
 use super::scene::{BIRTH, Change, Scene, SceneSettings, one_each};
 use super::told::PERSON;
 use super::{Detect, Detection, Rgb};
+use crate::remember::embed::Identity;
 use crate::robot::{Direction, Picture};
 
 /// Detections come no closer together than this share of the usual gap: pictures do not come on the beat.
@@ -36,6 +41,8 @@ pub struct EyeSettings {
     pub frames_per_second_changing: f32,
     /// A detection at least this often, in seconds, while nothing changes.
     pub seconds_between_quiet: f32,
+    /// Most looks for faces a second while a person or face is in view, or something changes.
+    pub faces_per_second: f32,
     /// Seconds of one and the same picture after which the camera hangs. `None` for a camera that repeats its files:
     /// the simulated one.
     pub frozen_after_s: Option<f32>,
@@ -49,6 +56,7 @@ impl Default for EyeSettings {
             forget_after_s: 2.0,
             frames_per_second_changing: 2.0,
             seconds_between_quiet: 5.0,
+            faces_per_second: 3.0,
             frozen_after_s: Some(10.0),
         }
     }
@@ -78,9 +86,11 @@ pub struct Glance {
     pub seen: Option<Seen>,
     /// Why the picture was of no use.
     pub fault: Option<PictureFault>,
-    /// Whether anything was looked for in it.
+    /// Whether objects were looked for in it.
     pub detected: bool,
-    /// Whether a script's annotations were taken for detections.
+    /// The faces in it; `None` where none were looked for, empty where there is none.
+    pub faces: Option<Vec<Face>>,
+    /// Whether a script's annotations were taken for detections, or its marks for faces.
     pub stand_in: bool,
 }
 
@@ -96,22 +106,29 @@ pub struct Seen {
     /// The labels of it, each once, sorted.
     pub labels: Vec<String>,
     pub people: u32,
+    /// The faces in this picture; for a look on purpose each usable one has its vector.
+    pub faces: Vec<Face>,
     pub looked: Direction,
     pub at: Timestamp,
     /// What became another; empty for a look on purpose.
     pub change: Change,
-    /// Whether a script's annotations were taken for detections.
+    /// Whether a script's annotations were taken for detections, or its marks for faces.
     pub stand_in: bool,
 }
 
 /// The camera's eye.
 pub struct Eye {
     detector: Option<Box<dyn Detect>>,
+    faces: Option<Watch>,
+    /// Something changed and faces were not looked for since: it was too early.
+    faces_owed: bool,
     gate: Gate,
     scene: Scene,
     frozen: FrozenWatch,
     /// Seconds between two detections while something changes.
     gap: f32,
+    /// Seconds between two looks for faces.
+    faces_gap: f32,
     detected_at: Option<Timestamp>,
     report: EyeReport,
 }
@@ -120,6 +137,13 @@ pub struct Eye {
 struct View<'a> {
     rgb: Option<Rgb>,
     picture: &'a Picture,
+}
+
+/// What a picture is worth.
+#[derive(Clone, Copy)]
+struct Worth {
+    detection: bool,
+    faces: bool,
 }
 
 /// What was found in a picture, and by whom.
@@ -140,6 +164,7 @@ impl Eye {
             ("forget_after_s", settings.forget_after_s),
             ("frames_per_second_changing", settings.frames_per_second_changing),
             ("seconds_between_quiet", settings.seconds_between_quiet),
+            ("faces_per_second", settings.faces_per_second),
             ("frozen_after_s", frozen),
         ] {
             // A day is more than any of them can mean.
@@ -155,12 +180,22 @@ impl Eye {
         Ok(Self {
             report: EyeReport { detector: detector.as_ref().map(|detector| detector.name()), ..EyeReport::default() },
             detector,
+            faces: None,
+            faces_owed: false,
             gate: Gate::new(seconds(settings.seconds_between_quiet)),
             scene: Scene::new(scene),
             frozen: FrozenWatch::new(settings.frozen_after_s.map(seconds)),
             gap: 1.0 / settings.frames_per_second_changing,
+            faces_gap: 1.0 / settings.faces_per_second,
             detected_at: None,
         })
+    }
+
+    /// The same eye, which also looks for faces.
+    #[must_use]
+    pub fn with_faces(mut self, watch: Watch) -> Self {
+        self.faces = Some(watch);
+        self
     }
 
     /// Looks at the camera's next picture, as cheaply as it allows. A fault of the picture is not an error.
@@ -177,21 +212,51 @@ impl Eye {
                 return Ok(Glance { fault: Some(fault), ..Glance::default() });
             }
         };
-        if !self.is_worth_a_detection(&view, head_moving, now) {
+        let worth = self.worth(&view, head_moving, now);
+        if !worth.detection && !worth.faces {
             return Ok(Glance::default());
         }
-        let found = self.find(&view)?;
+        let mut glance = Glance::default();
+        if worth.faces {
+            glance.faces = self.look_for_faces(&view, Glimpse::Passing, now);
+            glance.stand_in = glance.faces.is_some() && self.takes_marks();
+        }
+        if worth.detection {
+            self.glance_at_objects(view, &mut glance, now)?;
+        }
+        Ok(glance)
+    }
+
+    /// Looks for objects, and keeps the picture where what is visible became another.
+    fn glance_at_objects(&mut self, view: View<'_>, glance: &mut Glance, now: Timestamp) -> Result<(), EyeError> {
+        let found = match self.find(&view) {
+            Ok(found) => found,
+            // Faces are something to see, too.
+            Err(EyeError::NoDetector) if view.rgb.is_some() && self.faces.is_some() && !self.takes_marks() => {
+                if glance.faces.is_some() {
+                    self.gate.detected();
+                }
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
         self.detected_at = Some(now);
         self.gate.detected();
-        let change = self.scene.update(picture.looked, &found.detections, now);
-        let mut glance = Glance { detected: true, stand_in: found.stand_in, ..Glance::default() };
-        if let Some(change) = change {
-            let seen = keep(view, change, found.stand_in, now)?;
+        glance.detected = true;
+        glance.stand_in |= found.stand_in;
+        if let Some(change) = self.scene.update(view.picture.looked, &found.detections, now) {
+            // A picture that is kept says who is in it.
+            if glance.faces.is_none() {
+                glance.faces = self.look_for_faces(&view, Glimpse::Passing, now);
+            }
+            let faces = glance.faces.clone().unwrap_or_default();
+            let mut seen = keep(view, change, faces, found.stand_in, now)?;
+            seen.stand_in |= glance.stand_in;
             self.report.changes += 1;
             self.report.changed_at = Some(now);
             glance.seen = Some(seen);
         }
-        Ok(glance)
+        Ok(())
     }
 
     /// Looks at a picture on purpose: everything that it alone shows with some certainty, whether new or not. What is
@@ -206,7 +271,9 @@ impl Eye {
         let mut visible = one_each(&found.detections);
         visible.retain(|detection| detection.score >= BIRTH);
         let change = Change { appeared: Vec::new(), gone: Vec::new(), visible };
-        let seen = keep(view, change, found.stand_in, now)?;
+        let faces = self.look_for_faces(&view, Glimpse::OnPurpose, now).unwrap_or_default();
+        let mut seen = keep(view, change, faces, found.stand_in, now)?;
+        seen.stand_in |= self.takes_marks();
         self.scene.is_known(picture.looked, &seen.detections);
         Ok(seen)
     }
@@ -225,7 +292,14 @@ impl Eye {
     /// How seeing goes, for health.
     #[must_use]
     pub fn report(&self) -> EyeReport {
-        self.report.clone()
+        let faces = self.faces.as_ref().map(|watch| watch.report().clone()).unwrap_or_default();
+        EyeReport { faces, ..self.report.clone() }
+    }
+
+    /// What the vectors of faces are known by; `None` where there are none.
+    #[must_use]
+    pub fn face_identity(&self) -> Option<&Identity> {
+        self.faces.as_ref().and_then(Watch::identity)
     }
 
     /// Decodes a picture and checks that it shows anything. A script's picture without a file passes as it is.
@@ -239,26 +313,59 @@ impl Eye {
         Ok(View { rgb: Some(rgb), picture })
     }
 
-    /// Whether the gate asks for a detection, or the scene is in doubt, and the last one is long enough ago.
-    fn is_worth_a_detection(&mut self, view: &View<'_>, head_moving: bool, now: Timestamp) -> bool {
+    /// Whether the gate asks for a look, or the scene is in doubt, and the last one is long enough ago; for faces also
+    /// whether somebody is in view.
+    fn worth(&mut self, view: &View<'_>, head_moving: bool, now: Timestamp) -> Worth {
         let looked = view.picture.looked;
         let is_early = self.detected_at.is_some_and(|before| {
             let since = now.duration_since(before).as_secs_f32();
             (0.0..self.gap * EARLY).contains(&since)
         });
         // Annotations without a picture cost nothing to look at, and the gate has nothing to compare.
-        let Some(rgb) = &view.rgb else { return !head_moving && !is_early };
-        match self.gate.judge(rgb, looked, head_moving, now) {
-            Verdict::Moving => false,
-            _ if is_early => false,
-            Verdict::Still => !self.scene.is_settled(looked) || annotated::are_other(&self.scene, view.picture),
-            Verdict::Look(why) => {
-                if matches!(why, Why::Changed { share } if share >= CUT_SHARE) {
-                    self.scene.cut(looked);
+        let is_wanted = match &view.rgb {
+            None => !head_moving,
+            Some(rgb) => match self.gate.judge(rgb, looked, head_moving, now) {
+                Verdict::Moving => return Worth { detection: false, faces: false },
+                Verdict::Still => !self.scene.is_settled(looked) || annotated::are_other(&self.scene, view.picture),
+                Verdict::Look(why) => {
+                    if matches!(why, Why::Changed { share } if share >= CUT_SHARE) {
+                        self.is_cut(looked, is_early);
+                    }
+                    true
                 }
-                true
-            }
+            },
+        };
+        let somebody = || {
+            let followed = self.faces.as_ref().is_some_and(Watch::has_faces);
+            followed || self.scene.visible(looked).iter().any(|detection| detection.label == PERSON)
+        };
+        let due = self.faces.as_ref().is_some_and(|watch| watch.is_due(self.faces_gap * EARLY, now));
+        let faces = due && !head_moving && (is_wanted || self.faces_owed || somebody());
+        self.faces_owed = (self.faces_owed || is_wanted) && !faces;
+        Worth { detection: is_wanted && !is_early, faces }
+    }
+
+    /// The whole picture changed at once. The scene forgets with the detection that follows, faces at once.
+    fn is_cut(&mut self, looked: Direction, is_early: bool) {
+        if !is_early {
+            self.scene.cut(looked);
         }
+        if let Some(watch) = &mut self.faces {
+            watch.cut();
+        }
+    }
+
+    /// The faces in a picture; `None` where nobody looks for any, or looking failed, which the report says.
+    fn look_for_faces(&mut self, view: &View<'_>, glimpse: Glimpse, now: Timestamp) -> Option<Vec<Face>> {
+        let watch = self.faces.as_mut()?;
+        watch.look(view.picture, view.rgb.as_ref(), glimpse, now).unwrap_or_else(|error| {
+            tracing::debug!(%error, "no faces");
+            None
+        })
+    }
+
+    fn takes_marks(&self) -> bool {
+        self.faces.as_ref().is_some_and(|watch| watch.report().stand_in)
     }
 
     /// Finds what is in a picture: by the detector where there are pixels, else by what the script says.
@@ -275,7 +382,13 @@ impl Eye {
 }
 
 /// Makes what is kept of a picture.
-fn keep(view: View<'_>, mut change: Change, stand_in: bool, now: Timestamp) -> Result<Seen, PictureFault> {
+fn keep(
+    view: View<'_>,
+    mut change: Change,
+    faces: Vec<Face>,
+    stand_in: bool,
+    now: Timestamp,
+) -> Result<Seen, PictureFault> {
     if stand_in && let Some(annotations) = &view.picture.annotations {
         annotated::forget_made_up_places(annotations, &mut change.visible);
     }
@@ -291,6 +404,7 @@ fn keep(view: View<'_>, mut change: Change, stand_in: bool, now: Timestamp) -> R
         detections,
         labels,
         people: u32::try_from(people).unwrap_or(u32::MAX),
+        faces,
         looked: view.picture.looked,
         at: now,
         change,

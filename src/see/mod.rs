@@ -6,6 +6,7 @@
 
 pub mod detect;
 pub mod eye;
+pub mod faces;
 pub mod gate;
 pub mod image;
 pub mod infer;

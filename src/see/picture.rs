@@ -8,6 +8,8 @@
 //! one block over and over. What cannot: bytes lost in the middle that leave the rest shifted or wrongly coloured. A torn PNG
 //! always shows, because its pieces carry checksums.
 
+mod area;
+
 use std::io::Cursor;
 
 use fast_image_resize::images::{Image, ImageRef};
@@ -141,11 +143,22 @@ impl Rgb {
         if longer <= most && self.is_whole() {
             return Ok(self);
         }
+        let (width, height) = self.sides_within(most);
+        self.resized(width, height)
+    }
+
+    /// Width and height of the same picture with at most `most` pixels on its longer side.
+    #[must_use]
+    pub fn sides_within(&self, most: u32) -> (u32, u32) {
+        let longer = self.width.max(self.height);
+        if longer <= most {
+            return (self.width, self.height);
+        }
         let side = |side: u32| {
             let scaled = (u64::from(side) * u64::from(most) + u64::from(longer) / 2) / u64::from(longer.max(1));
             u32::try_from(scaled.max(1)).unwrap_or(most)
         };
-        self.resized(side(self.width), side(self.height))
+        (side(self.width), side(self.height))
     }
 
     /// The picture at `width` × `height`, by area average.
@@ -156,6 +169,9 @@ impl Rgb {
         let wrong = || PictureFault::Size { width: self.width, height: self.height };
         if !self.is_whole() || width == 0 || height == 0 {
             return Err(wrong());
+        }
+        if !self.width.is_multiple_of(width) || !self.height.is_multiple_of(height) {
+            return Ok(area::averaged(self, width, height));
         }
         let from = ImageRef::new(self.width, self.height, &self.pixels, PixelType::U8x3).map_err(|_| wrong())?;
         let mut to = Image::new(width, height, PixelType::U8x3);

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::Detection;
 use super::eye::{Eye, EyeError, EyeReport, Glance, Seen};
+use crate::remember::embed::Identity;
 use crate::robot::{Direction, Picture};
 
 /// A handle on the one eye. Calls block while another one looks, which is tenths of a second.
@@ -43,6 +44,12 @@ impl Sight {
     #[must_use]
     pub fn report(&self) -> EyeReport {
         self.eye().report()
+    }
+
+    /// [`Eye::face_identity`].
+    #[must_use]
+    pub fn face_identity(&self) -> Option<Identity> {
+        self.eye().face_identity().cloned()
     }
 
     /// A glance that panicked left a picture behind, which the next one replaces.

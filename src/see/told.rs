@@ -28,7 +28,8 @@ pub fn detected(detections: &[Detection]) -> Vec<(String, u32)> {
     counts(detections.iter().map(|detection| detection.label.as_str()))
 }
 
-/// What is stored with a frame: "I saw Anna, another person and a cup on my left." Names stand for as many people.
+/// What is stored with a frame: "I saw Anna, somebody I do not know and a cup on my left." Names stand for as many
+/// people.
 #[must_use]
 pub fn sentence(things: &[(String, u32)], looked: Direction, names: &[String]) -> String {
     told("I saw", things, looked, names)
@@ -48,8 +49,8 @@ fn told(start: &str, things: &[(String, u32)], looked: Direction, names: &[Strin
     match (strangers, names.is_empty()) {
         (0, _) => {}
         (count, true) => parts.push(counted(PERSON, count)),
-        (1, false) => parts.push("another person".into()),
-        (count, false) => parts.push(format!("{} other people", number(count))),
+        (1, false) => parts.push("somebody I do not know".into()),
+        (count, false) => parts.push(format!("{} people I do not know", number(count))),
     }
     let others = things.iter().filter(|thing| !is_person(thing) && thing.1 > 0);
     parts.extend(others.map(|(label, count)| counted(label, *count)));
@@ -137,9 +138,20 @@ mod tests {
     fn names_stand_for_people() {
         use Direction::Ahead;
         assert_eq!(saw(&["person", "cup"], Ahead, &["Anna"]), "I saw Anna and a cup.");
-        assert_eq!(saw(&["person", "person"], Ahead, &["Anna"]), "I saw Anna and another person.");
-        assert_eq!(saw(&["person"; 4], Ahead, &["Anna", "Ben"]), "I saw Anna, Ben and two other people.");
-        assert_eq!(saw(&[], Ahead, &["Anna"]), "I saw Anna.");
+        assert_eq!(saw(&["person", "person"], Ahead, &["Anna", "Ben"]), "I saw Anna and Ben.");
+        assert_eq!(saw(&["person"; 3], Ahead, &["Anna", "Ben", "Clara"]), "I saw Anna, Ben and Clara.");
+        assert_eq!(saw(&["person", "person"], Ahead, &["Anna"]), "I saw Anna and somebody I do not know.");
+        assert_eq!(saw(&["person"; 4], Ahead, &["Anna", "Ben"]), "I saw Anna, Ben and two people I do not know.");
+        assert_eq!(
+            saw(&["person", "cup", "person"], Direction::Left, &["Anna"]),
+            "I saw Anna, somebody I do not know and a cup on my left."
+        );
+        assert_eq!(saw(&[], Ahead, &["Anna"]), "I saw Anna.", "a face without its body");
+        let names = ["Anna".to_owned()];
+        assert_eq!(
+            now_sentence(&counts(["person", "person", "cat"]), Ahead, &names),
+            "I see Anna, somebody I do not know and a cat."
+        );
     }
 
     #[test]

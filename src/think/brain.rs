@@ -175,14 +175,24 @@ pub trait Brain: Send + Sync {
         Box::pin(std::future::ready(Err(BrainError::Blind { who: self.name(), why })))
     }
 
+    /// Answers a small question beside the conversation, of which it knows nothing: `system` says what is wanted, `text`
+    /// is what it is about. No tool is called, and nothing is spoken.
+    ///
+    /// # Errors
+    /// [`BrainError`]; [`BrainError::Unusable`] from a brain that cannot.
+    fn aside<'a>(&'a self, _system: &'a str, _text: &'a str) -> BoxFuture<'a, Result<String, BrainError>> {
+        let error = BrainError::Unusable { url: self.name(), why: "it answers no questions beside a turn".into() };
+        Box::pin(std::future::ready(Err(error)))
+    }
+
     /// Tokens that `request` takes with everything around it (system prompt, tools, template), as the brain itself
     /// counts them; `None` where it does not count.
     fn count<'a>(&'a self, _request: &'a Request) -> BoxFuture<'a, Option<u32>> {
         Box::pin(std::future::ready(None))
     }
 
-    /// Tokens of context that one request and its answer may fill together, as far as known.
-    fn context_tokens(&self) -> Option<u32> {
+    /// Tokens that one request may take so that its whole answer still fits, as far as known.
+    fn prompt_room(&self) -> Option<u32> {
         None
     }
 

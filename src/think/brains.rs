@@ -59,6 +59,13 @@ impl Brains {
         }
     }
 
+    /// The laptop, for a small question beside a turn; `None` where it was away when it was asked last.
+    #[must_use]
+    pub fn beside(&self) -> Option<Arc<dyn Brain>> {
+        let presence = *self.presence.lock().unwrap_or_else(PoisonError::into_inner);
+        self.laptop.clone().filter(|_| matches!(presence, Presence::Here | Presence::Back))
+    }
+
     /// The laptop failed with `error` before it had said anything; answers who takes this turn over, and what the
     /// person is told. `None` where nobody should take it over.
     pub fn take_over(&self, error: &BrainError) -> Option<Choice> {

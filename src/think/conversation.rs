@@ -4,19 +4,26 @@
 //! the oldest half moves into the memory and leaves the window only when it is stored. If this dies, the journal still
 //! holds what the memory does not.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::brain::{BrainError, Message};
+use super::brain::{Brain, BrainError, Message, Request};
 use super::brains::{Brains, Choice};
 use super::hands::{Hands, Look};
+use super::interrupt::Interrupt;
 use super::lines;
+use super::name;
 use super::turn::{self, Answer, Speak, Step, Turn, Witness};
 use super::window::{self, Kept, Limits, Window};
-use crate::remember::journal::{Journal, Left};
-use crate::remember::{Exchange, Memory};
+use crate::act::Motion;
+use crate::remember::journal::{Journal, JournalError, Left};
+use crate::remember::{Exchange, Memory, TimeRange};
+
+/// The laptop may take this long to read a name: the person waits for an answer. Not measured.
+const NAME_WITHIN: Duration = Duration::from_secs(8);
 
 /// What somebody said, heard or typed.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,6 +70,10 @@ pub struct Conversation {
     left_over: Vec<Exchange>,
     /// True once the process is ending: a running answer is dropped, what was heard is still written down.
     ending: watch::Receiver<bool>,
+    /// Somebody speaks over the robot: the running answer is dropped.
+    interrupt: Interrupt,
+    /// Who was asked last.
+    brain: Option<Arc<dyn Brain>>,
 }
 
 impl Conversation {
@@ -75,13 +86,35 @@ impl Conversation {
         journal: Option<Journal>,
         ending: watch::Receiver<bool>,
     ) -> Self {
-        Self { hands, brains, system, window: Window::new(limits), journal, left_over: Vec::new(), ending }
+        Self {
+            hands,
+            brains,
+            system,
+            window: Window::new(limits),
+            journal,
+            left_over: Vec::new(),
+            ending,
+            interrupt: Interrupt::default(),
+            brain: None,
+        }
     }
 
     /// Stores what an earlier process left in its journal. Answers how many exchanges that were.
     pub async fn take_up(&mut self, left: Left) -> Moved {
         self.left_over = left.exchanges;
         self.store_left_over().await
+    }
+
+    /// What stops a running answer.
+    #[must_use]
+    pub fn interrupt(&self) -> Interrupt {
+        self.interrupt.clone()
+    }
+
+    /// The body's motion, which the tools share.
+    #[must_use]
+    pub fn motion(&self) -> Arc<Motion> {
+        Arc::clone(&self.hands.motion)
     }
 
     /// The exchanges in the window, oldest first.
@@ -106,6 +139,7 @@ impl Conversation {
             let kept = Kept { exchange: exchange.clone(), from_memory: answer.from_memory };
             self.write_down(&kept, witness);
             self.window.add(kept, answer.usage);
+            self.measure(answer.usage.is_some()).await;
         }
         let moved = self.make_room().await;
         TurnReport {
@@ -117,6 +151,61 @@ impl Conversation {
         }
     }
 
+    /// Keeps an exchange that no brain had a part in: a greeting's reply, a name that was given.
+    pub async fn note(&mut self, exchange: Exchange, witness: Witness<'_>) -> Moved {
+        let kept = Kept { exchange, from_memory: false };
+        self.write_down(&kept, witness);
+        self.window.add(kept, None);
+        self.make_room().await
+    }
+
+    /// Reads the name in the reply to "What is your name?": the laptop does where it answers in time, else the robot
+    /// itself. `None` where there is none, or it is doubtful.
+    pub async fn read_name(&self, reply: &str) -> Option<String> {
+        if let Some(brain) = self.brains.beside() {
+            let asked = name::name_request(reply);
+            match tokio::time::timeout(NAME_WITHIN, brain.aside(asked.system, &asked.user)).await {
+                Ok(Ok(answer)) => return name::parse_reply(&answer, reply),
+                Ok(Err(error)) => tracing::warn!(%error, "the laptop did not read the name"),
+                Err(_) => tracing::warn!("the laptop took too long to read the name"),
+            }
+        }
+        name::read(reply)
+    }
+
+    /// The exchanges without a speaker that began from `since` to `until` are `name`'s, in the window and in the memory.
+    ///
+    /// # Errors
+    /// A sentence that says what could not be changed; the rest was.
+    pub async fn name_words(&mut self, name: &str, since: Timestamp, until: Timestamp) -> Result<(), String> {
+        let theirs = |mut exchange: Exchange| {
+            if exchange.speaker.is_none() && (since..=until).contains(&exchange.said_at) {
+                exchange.speaker = Some(name.to_owned());
+            }
+            Some(exchange)
+        };
+        let window = self.change(&theirs).map_err(|error| error.to_string());
+        let Ok(memory) = &self.hands.memory else { return window };
+        let range = Some(TimeRange { from: since, to: until });
+        let stored = memory.exchanges(range).await.map_err(|error| error.to_string())?;
+        let unnamed: Vec<_> = stored.iter().filter(|said| said.speaker.is_none()).map(Exchange::id).collect();
+        if !unnamed.is_empty() {
+            memory.name_speaker(unnamed, name).await.map_err(|error| error.to_string())?;
+        }
+        window
+    }
+
+    /// Changes every exchange that is not in the memory yet, or lets it go where `change` gives none; the journal holds
+    /// nothing else when this returns.
+    ///
+    /// # Errors
+    /// [`JournalError`] when the journal could not be written anew: it still holds what was there before.
+    pub fn change(&mut self, change: &dyn Fn(Exchange) -> Option<Exchange>) -> Result<(), JournalError> {
+        self.window.change(change);
+        self.left_over = std::mem::take(&mut self.left_over).into_iter().filter_map(change).collect();
+        self.rewrite_journal()
+    }
+
     async fn answer(&mut self, said: &Said, mouth: &mut dyn Speak, witness: Witness<'_>) -> Answer {
         let Choice { mut brain, mut is_laptop, announcement } = self.brains.choose();
         let mut announcement = announcement;
@@ -124,6 +213,8 @@ impl Conversation {
         // Messages of the window's front that this turn's brain is not shown.
         let mut left_out = 0;
         let mut answer = Answer::default();
+        let interrupt = self.interrupt.clone();
+        let mut interrupted = std::pin::pin!(interrupt.stopped());
         loop {
             let mut messages = self.window.messages();
             messages.drain(..left_out.min(messages.len()));
@@ -133,6 +224,7 @@ impl Conversation {
                 hands: &self.hands,
                 witness,
                 now: self.hands.clock.now(),
+                speaker: said.speaker.clone(),
                 just_said: self.window.just_said(),
                 began,
             };
@@ -143,10 +235,12 @@ impl Conversation {
                 turn.say_fixed(lines::NO_BRAIN.to_owned(), mouth).await;
                 return answer;
             };
+            self.brain = Some(Arc::clone(&asked));
             let mut ending = self.ending.clone();
             let outcome = tokio::select! {
                 outcome = turn.run(asked.as_ref(), messages, mouth, &mut answer) => outcome,
                 Ok(_) = ending.wait_for(|ending| *ending) => Err(BrainError::Interrupted),
+                () = &mut interrupted => Err(BrainError::Interrupted),
             };
             let error = match outcome {
                 Ok(()) => {
@@ -173,6 +267,25 @@ impl Conversation {
             }
             turn::close(Some(&error), mouth, &mut answer, witness, began).await;
             return answer;
+        }
+    }
+
+    /// Fits the window to the brain that answered. Where a turn was not counted, or its count (which has tools' results
+    /// in it) would move something, the brain is asked for an exact one.
+    async fn measure(&mut self, counted: bool) {
+        let Some(brain) = self.brain.clone() else { return };
+        self.window.fit(brain.prompt_room());
+        if counted && !self.window.over_budget() {
+            return;
+        }
+        let request = Request {
+            system: self.system.clone(),
+            messages: self.window.messages(),
+            tools_allowed: true,
+            now: self.hands.clock.now(),
+        };
+        if let Some(tokens) = brain.count(&request).await {
+            self.window.measured(tokens);
         }
     }
 
@@ -238,7 +351,7 @@ impl Conversation {
             return Moved { kept_because: Some(why), ..Moved::default() };
         }
         self.window.leave(batch.len());
-        self.rewrite_journal();
+        self.shorten_journal();
         Moved { left_window: batch.len(), stored, kept_because: None }
     }
 
@@ -250,26 +363,31 @@ impl Conversation {
         match store(&self.hands.memory, self.left_over.clone()).await {
             Ok(()) => {
                 self.left_over.clear();
-                self.rewrite_journal();
+                self.shorten_journal();
                 Moved { stored, ..Moved::default() }
             }
             Err(why) => Moved { kept_because: Some(why), ..Moved::default() },
         }
     }
 
-    /// Writes the journal anew from what is not in the memory yet. If that fails the old one stays, which stores
-    /// nothing twice.
-    fn rewrite_journal(&mut self) {
+    /// What has reached the memory leaves the journal. If that fails the old one stays, which stores nothing twice.
+    fn shorten_journal(&mut self) {
+        if let Err(error) = self.rewrite_journal() {
+            tracing::warn!(%error, "the journal of the conversation was not shortened");
+        }
+    }
+
+    /// Writes the journal anew from what is not in the memory yet.
+    fn rewrite_journal(&mut self) -> Result<(), JournalError> {
         let open: Vec<Exchange> = self
             .left_over
             .iter()
             .cloned()
             .chain(window::storable(&self.window.kept().cloned().collect::<Vec<_>>()))
             .collect();
-        if let Some(journal) = &mut self.journal
-            && let Err(error) = tokio::task::block_in_place(|| journal.replace(&open))
-        {
-            tracing::warn!(%error, "the journal of the conversation was not shortened");
+        match &mut self.journal {
+            Some(journal) => tokio::task::block_in_place(|| journal.replace(&open)),
+            None => Ok(()),
         }
     }
 

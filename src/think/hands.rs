@@ -2,6 +2,8 @@
 //!
 //! A tool never fails the turn: what went wrong is a [`ToolResult`] that the brain is told.
 
+mod people;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,11 +11,14 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::brain::{DatedPicture, MOST_PICTURES, PictureKind};
+use super::company::Company;
 use super::told;
 use super::tools::{About, RememberArguments, Tool, ToolResult};
 use super::when::{self, When};
 use crate::act::{Motion, Movement};
 use crate::clock::Clock;
+use crate::remember::knowledge::{Answer, Knowledge};
+use crate::remember::stores;
 use crate::remember::{Exchange, Frame, HowSeen, Memory, Query, Recalled, SeenFrame};
 use crate::robot::{Direction, Gesture, Picture, Robot, RobotError};
 use crate::see::eye::Seen;
@@ -25,10 +30,14 @@ use crate::see::told as seen_told;
 pub struct Hands {
     /// The memory, or why there is none.
     pub memory: Result<Memory, String>,
+    /// What the robot was taught, or why it was taught nothing.
+    pub knowledge: Result<Knowledge, String>,
     pub robot: Arc<dyn Robot>,
     pub motion: Arc<Motion>,
     /// The eye, or why there is none.
     pub sight: Result<Sight, String>,
+    /// Who is in the room, or why nobody is recognised, as a clause.
+    pub company: Result<Company, String>,
     /// True while the head is turned for a look, so that the seeing thread does not take that for a change.
     pub head_turned: Arc<AtomicBool>,
     pub clock: Clock,
@@ -38,6 +47,8 @@ pub struct Hands {
 pub struct Moment {
     /// When the turn began; what was seen since is the present, not a memory.
     pub now: Timestamp,
+    /// The name of the one who asks, where it is certain.
+    pub speaker: Option<String>,
     /// The exchanges that are still in the window.
     pub just_said: Vec<Exchange>,
     /// Whether the brain can be shown pictures.
@@ -86,20 +97,28 @@ impl Hands {
     }
 
     async fn remember(&self, arguments: &RememberArguments, moment: &Moment) -> Done {
-        let could_not = |why: &str| Done::from(ToolResult::CouldNotLook { why: why.into() });
-        let memory = match &self.memory {
-            Ok(memory) => memory,
-            Err(why) => return could_not(why),
-        };
+        let could_not = |why: String| Done::from(ToolResult::CouldNotLook { why });
+        if arguments.about == About::Taught {
+            return match self.taught(&arguments.query).await {
+                Ok(answer) => ToolResult::Recalled(answer.recalled()).into(),
+                Err(why) => could_not(why),
+            };
+        }
         let here = moment.now.to_zoned(self.clock.zone().clone());
         let words = arguments.when.as_deref().filter(|words| !words.trim().is_empty());
-        let when = match words.map(|words| when::resolve(words, &here)) {
+        let resolved = words.map(|words| when::resolve(words, &here));
+        let (asks_away, mut since) = (resolved == Some(When::WhileAway), None);
+        let when = match resolved {
             Some(When::Range(range)) => Some(range),
-            // Without faces nobody knows since when a person was away: the day is what can be told.
-            Some(When::WhileAway) => match when::resolve("today", &here) {
-                When::Range(range) => Some(range),
-                When::WhileAway | When::Unknown => None,
-            },
+            Some(When::WhileAway) => {
+                since = self.away_since(moment).await;
+                match (since, when::resolve("today", &here)) {
+                    (Some(since), _) => Some(people::range(since, moment.now)),
+                    // Nobody known asks: the day is what can be told.
+                    (None, When::Range(range)) => Some(range),
+                    (None, When::WhileAway | When::Unknown) => None,
+                }
+            }
             Some(When::Unknown) => {
                 let why = format!(
                     "the time “{}” was not understood; call `remember` again without `when`, or with words such as \
@@ -112,32 +131,79 @@ impl Hands {
         };
         let query = Query {
             text: arguments.query.clone(),
-            about: match arguments.about {
-                // Facts come with their own shard; until then what was told may be what was said or seen.
-                About::Taught => About::Any,
-                // Without faces, what somebody said of themselves is all that is known of them.
-                About::Me => About::Said,
-                about => about,
-            },
+            about: arguments.about,
             when,
             direction: arguments.direction,
             just_said: moment.just_said.clone(),
             now: moment.now,
         };
-        let recalled = match memory.recall(query).await {
-            Ok(Recalled::Nothing { .. }) if arguments.about == About::Me => {
-                return could_not("I do not know faces yet, and nobody told me about this");
-            }
-            Ok(recalled) => recalled,
-            Err(error) => return could_not(&error.to_string()),
+        let recalled = match arguments.about {
+            About::Said | About::Taught => self.recalled(query).await,
+            _ if asks_away => self.while_away(query, since, moment).await,
+            About::Me => self.of_person(query, moment).await,
+            About::Seen | About::Any => self.of_seen(query).await,
         };
-        let pictures = match &recalled {
-            Recalled::Seen { frames, how } if moment.shows_pictures => {
+        let recalled = match recalled {
+            Ok(recalled) => recalled,
+            Err(why) => return could_not(why),
+        };
+        let pictures = match (&recalled, &self.memory) {
+            (Recalled::Seen { frames, how }, Ok(memory)) if moment.shows_pictures => {
                 self.pictures(memory, frames, *how, moment.now).await
             }
             _ => None,
         };
         Done { result: ToolResult::Recalled(recalled), pictures, look: None }
+    }
+
+    async fn of_person(&self, query: Query, moment: &Moment) -> Result<Recalled, String> {
+        match self.about_person(&query, moment).await? {
+            Some(recalled) => Ok(recalled),
+            // Whoever was seen.
+            None => self.of_seen(Query { about: About::Seen, ..query }).await,
+        }
+    }
+
+    async fn of_seen(&self, query: Query) -> Result<Recalled, String> {
+        if query.about == About::Seen
+            && let Some(recalled) = self.seen_person(&query).await?
+        {
+            return Ok(recalled);
+        }
+        self.recalled(query).await
+    }
+
+    /// What the memory answers, and what the robot was taught where that was asked for too. A store that cannot be
+    /// searched is passed over only where the other one has an answer.
+    async fn recalled(&self, query: Query) -> Result<Recalled, String> {
+        let asks_facts = query.about == About::Any
+            && stores::facts_may_answer(query.when, query.direction)
+            && self.knowledge.is_ok();
+        let question = query.text.clone();
+        let memory = match &self.memory {
+            Ok(memory) => memory.recall(query).await.map_err(|error| error.to_string()),
+            Err(why) => Err(why.clone()),
+        };
+        if !asks_facts || question.trim().is_empty() {
+            return memory;
+        }
+        match (memory, self.taught(&question).await) {
+            (Ok(memory), Ok(answer)) => Ok(stores::choose(answer.facts, memory, self.gates())),
+            (Err(_), Ok(answer)) if !answer.facts.is_empty() => Ok(answer.recalled()),
+            (Err(why), _) | (Ok(Recalled::Nothing { .. }), Err(why)) => Err(why),
+            (Ok(memory), Err(_)) => Ok(memory),
+        }
+    }
+
+    /// The facts that answer a question, or why they cannot be searched.
+    async fn taught(&self, question: &str) -> Result<Answer, String> {
+        let knowledge = self.knowledge.as_ref().map_err(Clone::clone)?;
+        knowledge.recall(question).await.map_err(|error| error.to_string())
+    }
+
+    fn gates(&self) -> stores::Gates {
+        let exchange = self.memory.as_ref().map_or(1.0, Memory::exchange_gate);
+        stores::Gates { fact: self.knowledge.as_ref().map_or(1.0, Knowledge::gate), exchange }
     }
 
     /// The pictures of what was found: one for a thing, several for a day. Several looks at a thing are one line each,
@@ -177,12 +243,13 @@ impl Hands {
             Ok(seen) => seen,
             Err(why) => return ToolResult::CouldNotSee { why }.into(),
         };
-        let sentence = seen_told::now_sentence(&seen_told::detected(&seen.detections), seen.looked, &[]);
+        let names = self.names_in(&seen).await;
+        let sentence = seen_told::now_sentence(&seen_told::detected(&seen.detections), seen.looked, &names);
         let pictures = (moment.shows_pictures && !seen.jpeg.is_empty()).then(|| Pictures {
             kind: PictureKind::Now,
             pictures: vec![DatedPicture { jpeg: seen.jpeg.clone(), note: sentence.clone() }],
         });
-        let frame = frame_of(seen);
+        let frame = frame_of(seen, names);
         let id = frame.id();
         let kept = match &self.memory {
             Ok(memory) => memory.store_frame(frame).await.map_err(|error| error.to_string()),
@@ -193,6 +260,15 @@ impl Hands {
         }
         let look = kept.is_ok().then(|| Look { frame: id, sentence: sentence.clone() });
         Done { result: ToolResult::Seen { sentence }, pictures, look }
+    }
+
+    /// Who is certainly in the picture of a look.
+    async fn names_in(&self, seen: &Seen) -> Vec<String> {
+        let Ok(company) = &self.company else { return Vec::new() };
+        company.names_in(&seen.faces).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "who is in a picture could not be looked up");
+            Vec::new()
+        })
     }
 
     async fn look_with(&self, sight: Sight, direction: Direction) -> Result<Seen, String> {
@@ -220,16 +296,16 @@ fn turned(picture: &Picture, direction: Direction) -> Result<(), String> {
     if picture.looked == direction { Ok(()) } else { Err("the head did not turn that way".into()) }
 }
 
-/// A frame for the memory.
+/// A frame for the memory; `names` are those who are certainly in it.
 #[must_use]
-pub fn frame_of(seen: Seen) -> Frame {
-    let sentence = seen_told::sentence(&seen_told::detected(&seen.detections), seen.looked, &[]);
+pub fn frame_of(seen: Seen, names: Vec<String>) -> Frame {
+    let sentence = seen_told::sentence(&seen_told::detected(&seen.detections), seen.looked, &names);
     Frame {
         seen_at: seen.at,
         looked: seen.looked,
         labels: seen.labels,
         detections: seen.detections,
-        names: Vec::new(),
+        names,
         people: seen.people,
         sentence,
         caption: None,

@@ -95,12 +95,16 @@ impl Brain for Routed {
         self.server.describe(request, deltas)
     }
 
+    fn aside<'a>(&'a self, system: &'a str, text: &'a str) -> BoxFuture<'a, Result<String, BrainError>> {
+        self.server.aside(system, text)
+    }
+
     fn count<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Option<u32>> {
         self.server.count(request)
     }
 
-    fn context_tokens(&self) -> Option<u32> {
-        self.server.context_tokens()
+    fn prompt_room(&self) -> Option<u32> {
+        self.server.prompt_room()
     }
 
     fn reachable(&self) -> BoxFuture<'_, Result<(), BrainError>> {

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::remember::{Frame, HowSeen, Recalled, Remembered};
+use crate::remember::{Away, Frame, HowSeen, Known, KnownFact, Recalled, Remembered, SeenFrame};
 
 use super::tools::ToolResult;
 
@@ -80,12 +80,81 @@ fn recalled_for_model(recalled: &Recalled, now: Timestamp, zone: &TimeZone) -> S
                 }
                 HowSeen::LastLook => "Your last look that way:",
             };
-            let lines: Vec<String> =
-                frames.iter().map(|seen| format!("- {}", frame_note(&seen.frame, now, zone))).collect();
-            format!("{opening}\n{}", lines.join("\n"))
+            format!("{opening}\n{}", frame_lines(frames, now, zone))
+        }
+        Recalled::Person(known) => person_for_model(known, now, zone),
+        Recalled::NeverMet { name: Some(name) } => {
+            format!("You looked among the people you know: you never met anybody called {}. Say so.", one_line(name))
+        }
+        Recalled::NeverMet { name: None } => "You looked at the face of the person talking to you: you never met them \
+                                              before, and you do not know their name. Say so; do not guess."
+            .into(),
+        Recalled::Away(away) => away_for_model(away, now, zone),
+        Recalled::Facts { facts, besides } if !facts.is_empty() => {
+            let known = facts_for_model(facts);
+            besides
+                .as_ref()
+                .map_or(known.clone(), |besides| format!("{known}\n{}", recalled_for_model(besides, now, zone)))
         }
         _ => "You searched your memory and found nothing about this. Say so; do not make anything up.".into(),
     }
+}
+
+/// Somebody known: when they met, when they were last seen, and what they said.
+fn person_for_model(known: &Known, now: Timestamp, zone: &TimeZone) -> String {
+    let name = one_line(&known.name);
+    let who = if known.asks { "The person talking to you is" } else { "You know" };
+    let mut text = format!("{who} {name}. You first met them {}.", told(known.met_at, now, zone));
+    match known.last_seen_at {
+        Some(at) if known.is_here => {
+            text +=
+                &format!(" They are in front of you now; before this visit you last saw them {}.", told(at, now, zone));
+        }
+        Some(at) => text += &format!(" You last saw them {}; they are not here now.", told(at, now, zone)),
+        None if known.is_here => text += " They are in front of you now, for the first time.",
+        None => text += " You have not seen them since.",
+    }
+    if !known.exchanges.is_empty() {
+        text += &format!(" What they said to you, newest first:\n{}", lines(&known.exchanges, now, zone));
+    }
+    text
+}
+
+/// A time away: who came and what was seen, each with when.
+fn away_for_model(away: &Away, now: Timestamp, zone: &TimeZone) -> String {
+    let opening = match away.since {
+        Some(since) => format!("The person talking to you was away since {}.", told(since, now, zone)),
+        None => {
+            "You do not know since when the person talking to you was away, because you do not see a face that you \
+                 know; this is what you saw today. Say that it is today's."
+                .to_owned()
+        }
+    };
+    if away.frames.is_empty() && away.came.is_empty() {
+        return format!("{opening} You looked through that time, and nothing happened that you saw. Say so.");
+    }
+    let mut parts = vec![opening];
+    if !away.came.is_empty() {
+        let came: Vec<String> =
+            away.came.iter().map(|(name, at)| format!("- {} came {}", one_line(name), told(*at, now, zone))).collect();
+        parts.push(format!("Who came:\n{}", came.join("\n")));
+    }
+    if !away.frames.is_empty() {
+        let count = format!("{} of {}", away.frames.len(), away.of.max(away.frames.len()));
+        parts.push(format!("What you saw, newest first ({count}):\n{}", frame_lines(&away.frames, now, zone)));
+    }
+    parts.join("\n")
+}
+
+fn frame_lines(frames: &[SeenFrame], now: Timestamp, zone: &TimeZone) -> String {
+    let lines: Vec<String> = frames.iter().map(|seen| format!("- {}", frame_note(&seen.frame, now, zone))).collect();
+    lines.join("\n")
+}
+
+/// What the robot was taught is known, not remembered: it has no time, and nobody here said it.
+fn facts_for_model(facts: &[KnownFact]) -> String {
+    let lines: Vec<String> = facts.iter().map(|fact| format!("- {}", clipped(&one_line(&fact.text)))).collect();
+    format!("You know, because you were taught it, best match first:\n{}", lines.join("\n"))
 }
 
 /// One remembered picture in a line: when it was, what was in it, who was, and what was said about it.
@@ -194,6 +263,22 @@ mod tests {
     }
 
     #[test]
+    fn what_was_taught_is_known_and_not_remembered_and_what_was_said_keeps_its_time() {
+        let fact = KnownFact { id: uuid::Uuid::nil(), text: "My memory is on\nmy own disk.".into(), score: 0.8 };
+        let now = at("2026-03-12T19:00");
+        let alone = Recalled::Facts { facts: vec![fact.clone()], besides: None };
+        let text = ToolResult::Recalled(alone).for_model(now, &berlin());
+        assert_eq!(text, "You know, because you were taught it, best match first:\n- My memory is on my own disk.");
+        let said = Recalled::Found { memories: vec![memory("Anna said: buy a disk.", "2026-03-11T18:05", false)] };
+        let both = Recalled::Facts { facts: vec![fact], besides: Some(Box::new(said)) };
+        let text = ToolResult::Recalled(both).for_model(now, &berlin());
+        assert!(
+            text.starts_with("You know") && text.contains("- yesterday at 18:05: Anna said: buy a disk."),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn found_nothing_and_could_not_look_never_read_alike() {
         let now = at("2026-03-12T19:00");
         let nothing =
@@ -207,6 +292,86 @@ mod tests {
         );
         let empty = ToolResult::Recalled(Recalled::Found { memories: Vec::new() }).for_model(now, &berlin());
         assert_eq!(empty, nothing);
+    }
+
+    fn known(last_seen_at: Option<&str>, is_here: bool, asks: bool) -> Known {
+        Known {
+            name: "Anna".into(),
+            met_at: at("2026-03-01T10:00"),
+            last_seen_at: last_seen_at.map(at),
+            is_here,
+            asks,
+            exchanges: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_person_is_told_with_when_you_met_and_when_you_last_saw_them() {
+        let now = at("2026-03-12T19:00");
+        let text = |known: Known| ToolResult::Recalled(Recalled::Person(known)).for_model(now, &berlin());
+        assert_eq!(
+            text(known(Some("2026-03-11T18:05"), true, true)),
+            "The person talking to you is Anna. You first met them on 1 March 2026 at 10:00. They are in front of you \
+             now; before this visit you last saw them yesterday at 18:05."
+        );
+        assert_eq!(
+            text(known(Some("2026-03-12T08:05"), false, false)),
+            "You know Anna. You first met them on 1 March 2026 at 10:00. You last saw them today at 08:05; they are not \
+             here now."
+        );
+        let mut said = known(None, true, true);
+        said.exchanges = vec![memory("Anna: I like tea.", "2026-03-11T18:05", false)];
+        let text = text(said);
+        assert!(
+            text.contains("for the first time") && text.contains("- yesterday at 18:05: Anna: I like tea."),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn never_met_nothing_happened_and_could_not_look_never_read_alike() {
+        let now = at("2026-03-12T19:00");
+        let text = |result: ToolResult| result.for_model(now, &berlin());
+        let texts = [
+            text(ToolResult::Recalled(Recalled::NeverMet { name: None })),
+            text(ToolResult::Recalled(Recalled::NeverMet { name: Some("Bob".into()) })),
+            text(ToolResult::Recalled(Recalled::Away(Away { since: None, frames: vec![], came: vec![], of: 0 }))),
+            text(ToolResult::Recalled(Recalled::Nothing { searched: 3, best: None })),
+            text(ToolResult::CouldNotLook { why: "I cannot see faces now".into() }),
+        ];
+        for (place, one) in texts.iter().enumerate() {
+            assert!(texts.iter().skip(place + 1).all(|other| one != other), "{one}");
+        }
+        assert!(texts[0].contains("never met") && texts[1].contains("never met anybody called Bob"));
+        assert!(texts[2].contains("nothing happened") && texts[2].contains("today"), "{}", texts[2]);
+        assert!(texts[4].contains("cannot see faces now") && texts[4].contains("do not say that it never happened"));
+    }
+
+    #[test]
+    fn a_time_away_is_told_with_who_came_and_when() {
+        let frame = Frame {
+            seen_at: at("2026-03-12T12:00"),
+            looked: crate::robot::Direction::Ahead,
+            labels: vec!["cat".into()],
+            detections: Vec::new(),
+            names: Vec::new(),
+            people: 0,
+            sentence: "I saw a cat.".into(),
+            caption: None,
+            jpeg: Vec::new(),
+        };
+        let away = Away {
+            since: Some(at("2026-03-12T08:00")),
+            frames: vec![SeenFrame { frame, score: None }],
+            came: vec![("Bob".into(), at("2026-03-12T11:30"))],
+            of: 7,
+        };
+        let text = ToolResult::Recalled(Recalled::Away(away)).for_model(at("2026-03-12T19:00"), &berlin());
+        assert_eq!(
+            text,
+            "The person talking to you was away since today at 08:00.\nWho came:\n- Bob came today at 11:30\nWhat you \
+             saw, newest first (1 of 7):\n- today at 12:00: I saw a cat."
+        );
     }
 
     #[test]

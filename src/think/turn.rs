@@ -68,6 +68,8 @@ pub struct Turn<'a> {
     pub hands: &'a Hands,
     pub witness: Witness<'a>,
     pub now: Timestamp,
+    /// The name of the one who speaks, where it is certain.
+    pub speaker: Option<String>,
     /// The window's exchanges that a search may find as just said.
     pub just_said: Vec<Exchange>,
     pub began: Instant,
@@ -170,11 +172,22 @@ impl Turn<'_> {
         let began = Instant::now();
         answer.acted = true;
         let just_said = self.just_said.clone();
-        let moment = Moment { now: self.now, just_said, shows_pictures: brain.sees_pictures() };
-        let done = self.hands.run(tool, &moment).await;
+        let moment =
+            Moment { now: self.now, speaker: self.speaker.clone(), just_said, shows_pictures: brain.sees_pictures() };
+        let done = self.finish_even_if_dropped(tool.clone(), moment).await;
         answer.from_memory |= matches!(tool, Tool::Remember(_));
         (self.witness)(Step::Answered { tool: tool.clone(), result: done.result.clone(), took: began.elapsed() });
         done
+    }
+
+    /// A tool that has begun is run to its end although the turn may be dropped: else the head would stay turned.
+    async fn finish_even_if_dropped(&self, tool: Tool, moment: Moment) -> Done {
+        let hands = self.hands.clone();
+        let name = tool.name();
+        let run = tokio::spawn(async move { hands.run(&tool, &moment).await });
+        run.await.unwrap_or_else(|_| {
+            ToolResult::Refused { why: format!("`{name}` stopped in the middle; say that it did not work") }.into()
+        })
     }
 
     /// Shows the brain pictures in a request of their own, beside the conversation. Answers whether it spoke; where it

@@ -40,12 +40,21 @@ pub struct Window {
     /// less our own estimate of the conversation in it.
     overhead: Option<u32>,
     counted: Option<u32>,
+    /// Tokens that a prompt may take at the brain that answers, as far as it is known.
+    room: Option<u32>,
 }
+
+/// Tokens that a turn needs beside the window: what is said in it, and five memories of 300 characters. Counted with
+/// [`CHARACTERS_A_TOKEN`].
+const A_TURN: u32 = 600;
+/// System prompt, tools and their frame before any count told how many they are: about 3,500 characters, counted in the
+/// same way.
+const OVERHEAD: u32 = 1200;
 
 impl Window {
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        Self { limits, kept: VecDeque::new(), overhead: None, counted: None }
+        Self { limits, kept: VecDeque::new(), overhead: None, counted: None, room: None }
     }
 
     /// The exchanges, oldest first.
@@ -90,6 +99,36 @@ impl Window {
         }
     }
 
+    /// Changes every exchange, or lets it go where `change` gives none.
+    pub fn change(&mut self, change: &dyn Fn(Exchange) -> Option<Exchange>) {
+        let kept = std::mem::take(&mut self.kept);
+        self.kept = kept
+            .into_iter()
+            .filter_map(|Kept { exchange, from_memory }| Some(Kept { exchange: change(exchange)?, from_memory }))
+            .collect();
+    }
+
+    /// Takes the brain's own count of a prompt that holds the window as it is now, and nothing of a turn.
+    pub fn measured(&mut self, prompt_tokens: u32) {
+        let overhead = prompt_tokens.saturating_sub(self.estimated());
+        let overhead = self.overhead.map_or(overhead, |known| known.min(overhead));
+        self.overhead = Some(overhead);
+        self.counted = Some(prompt_tokens.saturating_sub(overhead));
+    }
+
+    /// Takes how long a prompt may be at the brain that answers now; `None` where it does not say.
+    pub fn fit(&mut self, room: Option<u32>) {
+        self.room = room;
+    }
+
+    /// Tokens that the conversation may fill: what the owner allows, and what the model's context leaves.
+    #[must_use]
+    pub fn budget(&self) -> u32 {
+        let beside = self.overhead.unwrap_or(OVERHEAD) + A_TURN;
+        let fits = self.room.map_or(u32::MAX, |room| room.saturating_sub(beside));
+        self.limits.tokens.min(fits)
+    }
+
     /// Tokens of the conversation: the server's count where it gave one, else our estimate.
     #[must_use]
     pub fn tokens(&self) -> u32 {
@@ -99,7 +138,7 @@ impl Window {
     /// Whether the oldest half has to move.
     #[must_use]
     pub fn over_budget(&self) -> bool {
-        self.kept.len() > 1 && (self.tokens() > self.limits.tokens || self.kept.len() > self.limits.exchanges)
+        self.kept.len() > 1 && (self.tokens() > self.budget() || self.kept.len() > self.limits.exchanges)
     }
 
     /// The oldest half (rounded up), oldest first; nothing leaves yet.
@@ -201,6 +240,33 @@ mod tests {
         window.add(kept(1, false), Some(Usage { prompt_tokens: 720, completion_tokens: 5 }));
         assert!(!window.over_budget(), "the system prompt and the tools are not the conversation");
         window.add(kept(2, false), Some(Usage { prompt_tokens: 1200, completion_tokens: 5 }));
+        assert!(window.over_budget());
+    }
+
+    #[test]
+    fn a_models_small_context_makes_the_window_smaller() {
+        let mut window = window(1000, 40);
+        window.add(kept(1, false), Some(Usage { prompt_tokens: 720, completion_tokens: 5 }));
+        assert_eq!(window.budget(), 1000);
+        window.fit(Some(1500));
+        let overhead = 720 - 17;
+        assert_eq!(window.budget(), 1500 - overhead - A_TURN);
+        window.fit(Some(100));
+        assert_eq!(window.budget(), 0);
+        assert!(!window.over_budget(), "the last exchange stays");
+        window.fit(None);
+        assert_eq!(window.budget(), 1000);
+    }
+
+    #[test]
+    fn an_exact_count_takes_the_tools_results_out_again() {
+        let mut window = window(200, 40);
+        window.add(kept(1, false), Some(Usage { prompt_tokens: 720, completion_tokens: 5 }));
+        window.add(kept(2, false), Some(Usage { prompt_tokens: 1100, completion_tokens: 5 }));
+        assert!(window.over_budget(), "the tool's result was counted too");
+        window.measured(750);
+        assert!(!window.over_budget(), "{} tokens", window.tokens());
+        window.measured(1100);
         assert!(window.over_budget());
     }
 

@@ -39,6 +39,7 @@ fn an_empty_file_means_the_defaults_in_its_folder() {
     let config = Config::load(Some(&path)).unwrap();
     let mut expected = Config::default();
     expected.remember.folder = folder.path().join("shards");
+    expected.knowledge.snapshot = folder.path().join("shards/knowledge.snapshot");
     expected.models.folder = folder.path().join("models/cache");
     assert_eq!(config, expected);
 }
@@ -54,7 +55,7 @@ fn the_projects_config_shows_every_key_at_its_default() {
             assert!(shown.get(section).and_then(|shown| shown.get(key)).is_some(), "[{section}] {key} is not shown");
         }
     }
-    for unset in ["exchange_gate", "near_duplicate", "frame_gate"] {
+    for unset in ["exchange_gate", "near_duplicate", "frame_gate", "fact_gate"] {
         assert!(text.contains(&format!("# {unset} = ")), "{unset}, which is unset by default, is shown in a comment");
     }
     for (number, line) in text.lines().enumerate() {
@@ -98,6 +99,8 @@ backend = "rten"
 onnx_runtime = "lib/libonnxruntime.so"
 frames_per_second_changing = 1
 seconds_between_quiet = 10
+faces = false
+faces_per_second = 2
 stable_for_s = 1.5
 forget_after_s = 3
 near_duplicate = 0.95
@@ -108,6 +111,16 @@ flush_every_s = 10
 limit = 3
 exchange_gate = 0.7
 min_free_mb = 500
+[knowledge]
+enabled = false
+facts = "facts.toml"
+snapshot = "facts.snapshot"
+source = "https://qdrant.local:6333"
+collection = "facts"
+shard = 2
+api_key_file = "qdrant-key"
+pull_every_h = 6
+fact_gate = 0.7
 [think]
 url = "https://laptop:8080/v1"
 model = "other"
@@ -133,6 +146,8 @@ text = "bge-small"
 speech = "base"
 voice_activity = "silero"
 detector = "yolox"
+face_detector = "yunet"
+face = "sface"
 image = "siglip"
 [privacy]
 log_words = true
@@ -159,6 +174,8 @@ see_threads = 2
     assert_eq!(config.listen.min_log_probability, -1.0);
     assert_eq!(config.remember.exchange_gate, Some(0.7));
     assert_eq!(config.see.near_duplicate, Some(0.95));
+    assert_eq!(config.knowledge.facts, folder.path().join("facts.toml"));
+    assert_eq!(config.knowledge.api_key_file, folder.path().join("qdrant-key"));
     assert_eq!(config.see.onnx_runtime, folder.path().join("lib/libonnxruntime.so"));
     assert_eq!(config.robot.day, folder.path().join("days/monday.toml"));
     assert_eq!(config.remember.folder, Path::new("/var/lib/reachy-remembers"), "absolute paths stay");

@@ -113,7 +113,7 @@ fn search(query: &str) -> Act {
 /// A voice that says everything, or stops after some sentences.
 #[derive(Default)]
 pub struct Voice {
-    handed: Vec<String>,
+    pub handed: Vec<String>,
     interrupted_after: Option<usize>,
 }
 
@@ -141,7 +141,16 @@ struct Room {
 
 pub fn hands(memory: Result<Memory, String>, robot: Arc<Sim>, motion: Arc<Motion>, clock: Clock) -> Hands {
     let eye = Eye::new(None, &EyeSettings { frozen_after_s: None, ..EyeSettings::default() }).unwrap();
-    Hands { memory, robot, motion, sight: Ok(Sight::new(eye)), head_turned: Arc::default(), clock }
+    Hands {
+        memory,
+        knowledge: Err("nobody taught me anything".into()),
+        robot,
+        motion,
+        sight: Ok(Sight::new(eye)),
+        company: Err("this room has no faces".into()),
+        head_turned: Arc::default(),
+        clock,
+    }
 }
 
 impl Room {

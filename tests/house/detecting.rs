@@ -246,7 +246,7 @@ pub fn processor_ms() -> f64 {
     10.0 * fields.iter().sum::<f64>()
 }
 
-fn sha256(bytes: &[u8]) -> String {
+pub fn sha256(bytes: &[u8]) -> String {
     use sha2::Digest;
     sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -118,7 +118,7 @@ impl Camera {
 
     fn give(&mut self, encoded: Vec<u8>) -> Glance {
         self.now += SignedDuration::from_millis(500);
-        let picture = Picture { encoded, annotations: None, at: self.now, looked: self.looked };
+        let picture = Picture { encoded, annotations: None, faces: None, at: self.now, looked: self.looked };
         let glance = self.eye.glance(&picture, self.moving, self.now).expect("the detector works");
         self.faults.extend(glance.fault.clone());
         self.stored.extend(glance.seen.clone());
@@ -298,7 +298,7 @@ fn processor_time_of_a_glance() {
         measure(name, 5, &mut |at| {
             camera.now += SignedDuration::from_millis(millis);
             let encoded = files[at % count].clone();
-            let picture = Picture { encoded, annotations: None, at: camera.now, looked: Direction::Ahead };
+            let picture = Picture { encoded, annotations: None, faces: None, at: camera.now, looked: Direction::Ahead };
             detected += u32::from(camera.eye.glance(&picture, false, camera.now).unwrap().detected);
         });
         println!("  of which detected: {}", std::mem::take(&mut detected));

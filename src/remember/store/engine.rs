@@ -22,8 +22,9 @@ use qdrant_edge::{
 };
 use uuid::Uuid;
 
+use super::super::beside::engine::Shard;
 use super::super::engine::{EngineError, check_vector, failed, guarded, index, json_path, log_options};
-use super::hybrid::{WORDS, counted};
+use super::hybrid::{WORDS, count_words_of_older_exchanges, counted};
 use super::payload::{JPEG, KIND, LABELS, LOOKED, Stored};
 use crate::remember::{Exchange, Frame, TimeRange};
 use crate::robot::Direction;
@@ -64,7 +65,7 @@ impl Space {
 
 /// A memory with its checked vectors, ready to be written.
 #[derive(Debug)]
-pub struct Point(PointStruct);
+pub struct Point(pub(super) PointStruct);
 
 impl Point {
     /// Checks the vectors: `text` over its words, `image` over its picture where there is one.
@@ -123,7 +124,7 @@ pub struct Page<S> {
 
 /// An open shard. Dropping it flushes.
 pub struct Engine {
-    pub(super) shard: EdgeShard,
+    pub(super) shard: Shard,
 }
 
 impl Engine {
@@ -131,10 +132,9 @@ impl Engine {
     pub fn create(path: &Path, search_threads: usize) -> Result<Self, EngineError> {
         guarded(|| {
             let shard = EdgeShard::new(path, config(search_threads)).map_err(failed)?;
-            let engine = Self { shard };
-            engine.make_indexes()?;
-            engine.shard.flush().map_err(failed)?;
-            Ok(engine)
+            make_indexes(&shard)?;
+            shard.flush().map_err(failed)?;
+            Ok(Self { shard: Shard::new(shard) })
         })
     }
 
@@ -147,23 +147,9 @@ impl Engine {
             // Which vectors there are is the shard's own: an older one lacks the words.
             let shard = EdgeShard::load(path, Some(settings(search_threads).build())).map_err(failed)?;
             check_contract(&shard)?;
-            let engine = Self { shard };
-            engine.count_words_of_older_exchanges()?;
-            Ok(engine)
+            count_words_of_older_exchanges(&shard)?;
+            Ok(Self { shard: Shard::new(shard) })
         })
-    }
-
-    fn make_indexes(&self) -> Result<(), EngineError> {
-        let tenant = KeywordIndexParamsBuilder::new().is_tenant(true).build();
-        index(&self.shard, KIND, PayloadSchemaParams::Keyword(tenant))?;
-        for field in [Exchange::TIME, Frame::TIME] {
-            let time = IntegerIndexParamsBuilder::new().range(true).lookup(false).build();
-            index(&self.shard, field, PayloadSchemaParams::Integer(time))?;
-        }
-        for field in [LABELS, LOOKED] {
-            index(&self.shard, field, PayloadSchemaParams::Keyword(KeywordIndexParamsBuilder::new().build()))?;
-        }
-        Ok(())
     }
 
     /// Writes points; a point whose id is there already is replaced. On an error some of them may have been written.
@@ -274,6 +260,19 @@ impl Engine {
             record.map(|record| Ok((read(record.payload)?, image(record.vector)))).transpose()
         })
     }
+}
+
+fn make_indexes(shard: &EdgeShard) -> Result<(), EngineError> {
+    let tenant = KeywordIndexParamsBuilder::new().is_tenant(true).build();
+    index(shard, KIND, PayloadSchemaParams::Keyword(tenant))?;
+    for field in [Exchange::TIME, Frame::TIME] {
+        let time = IntegerIndexParamsBuilder::new().range(true).lookup(false).build();
+        index(shard, field, PayloadSchemaParams::Integer(time))?;
+    }
+    for field in [LABELS, LOOKED] {
+        index(shard, field, PayloadSchemaParams::Keyword(KeywordIndexParamsBuilder::new().build()))?;
+    }
+    Ok(())
 }
 
 /// How a shard is made.

@@ -7,6 +7,7 @@
 //! takes its place, and [`Opened::notes`] says so.
 
 mod engine;
+mod forget;
 mod hybrid;
 mod payload;
 mod rebuild;
@@ -22,6 +23,7 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 pub use engine::{IMAGE_DIMENSION, TEXT_DIMENSION};
+pub use forget::Forgotten;
 pub use rebuild::reembed;
 pub use search::Searching;
 
@@ -31,7 +33,7 @@ pub use super::folder::{FolderError, Lock};
 use super::embed::{EmbedError, EmbedText, Identity};
 use super::just_said::JustSaid;
 use super::recall::Scored;
-use super::{Exchange, Frame, Query, Recalled, TimeRange, folder};
+use super::{Exchange, Frame, Query, Recalled, TimeRange, beside, folder};
 use crate::robot::Direction;
 use crate::see::EmbedImage;
 use engine::{Engine, Order, Point, Scope};
@@ -140,7 +142,7 @@ pub struct Memory {
 struct Inner {
     // The engine is dropped, and so flushed, before the lock is given back: fields drop in this order.
     engine: Engine,
-    _lock: Lock,
+    lock: Arc<Lock>,
     shard: PathBuf,
     embedder: Arc<dyn EmbedText>,
     settings: Settings,
@@ -148,7 +150,7 @@ struct Inner {
     /// The vector of the blank frame's sentence, once it was needed.
     blank: OnceLock<Vec<f32>>,
     just_said: JustSaid,
-    writing: Mutex<()>,
+    writing: Arc<Mutex<()>>,
     unflushed: AtomicBool,
 }
 
@@ -160,7 +162,7 @@ impl Memory {
     pub fn open(settings: Settings, embedder: Arc<dyn EmbedText>, now: Timestamp) -> Result<Opened, OpenError> {
         let lock = claim(&settings, embedder.identity())?;
         let shard = settings.folder.join(folder::MEMORY);
-        let mut notes: Vec<String> = rebuild::recover(&shard)?.into_iter().collect();
+        let mut notes: Vec<String> = beside::recover(&shard)?.into_iter().collect();
         if !shard.exists() {
             create(&shard, embedder.identity(), settings.search_threads)?;
         }
@@ -189,14 +191,14 @@ impl Memory {
         notes.extend(missing("pictures", expected.frames, stored.frames, &shard));
         let inner = Inner {
             engine,
-            _lock: lock,
+            lock: Arc::new(lock),
             shard,
             embedder,
             settings,
             images: OnceLock::new(),
             blank: OnceLock::new(),
             just_said: JustSaid::default(),
-            writing: Mutex::new(()),
+            writing: Arc::new(Mutex::new(())),
             unflushed: AtomicBool::new(false),
         };
         Ok(Opened { memory: Self { inner: Arc::new(inner) }, notes })
@@ -345,6 +347,12 @@ impl Memory {
         self.inner.search_once(what, question, limit)
     }
 
+    /// The lock of the memory's folder, for what else this process keeps in it.
+    #[must_use]
+    pub fn lock(&self) -> Arc<Lock> {
+        Arc::clone(&self.inner.lock)
+    }
+
     /// Flushes, if something was written and not flushed yet.
     ///
     /// # Errors
@@ -463,7 +471,7 @@ fn claim(settings: &Settings, identity: &Identity) -> Result<Lock, OpenError> {
 
 /// Makes an empty shard: built beside, opened once to see that it can be, then renamed into place.
 fn create(shard: &Path, identity: &Identity, search_threads: usize) -> Result<(), OpenError> {
-    let beside = clear_sibling(shard, "new")?;
+    let beside = beside::new_place(shard)?;
     drop(
         Engine::create(&beside, search_threads)
             .map_err(|source| OpenError::Engine { shard: beside.clone(), source })?,
@@ -479,22 +487,6 @@ fn load(shard: &Path, search_threads: usize) -> Result<Engine, OpenError> {
     Engine::load(shard, search_threads).map_err(|source| OpenError::Engine { shard: shard.to_owned(), source })
 }
 
-/// A free name beside the shard; a half-made shard that an interrupted run left under it is removed, because it was
-/// never in use.
-fn clear_sibling(shard: &Path, suffix: &str) -> Result<PathBuf, OpenError> {
-    let beside = shard.with_extension(suffix);
-    if beside.exists() {
-        remove(&beside)?;
-    }
-    Ok(beside)
-}
-
-fn remove(folder: &Path) -> Result<(), OpenError> {
-    std::fs::remove_dir_all(folder)
-        .map_err(|source| FolderError::NotWritable { path: folder.to_owned(), source })
-        .map_err(OpenError::Folder)
-}
-
 fn check_identity(shard: &Path, current: &Identity) -> Result<(), OpenError> {
     match folder::identity(shard)? {
         Some(stored) if stored == *current => Ok(()),
@@ -507,7 +499,7 @@ fn check_identity(shard: &Path, current: &Identity) -> Result<(), OpenError> {
     }
 }
 
-fn describe(identity: &Identity) -> String {
+pub(super) fn describe(identity: &Identity) -> String {
     let weights: String = identity.weights.chars().take(8).collect();
     format!("{} (weights {weights}, preprocessing {})", identity.model, identity.preprocessing)
 }
@@ -565,6 +557,6 @@ fn one_vector(embedder: &dyn EmbedText, words: &str) -> Result<Vec<f32>, MemoryE
     vectors.pop().ok_or_else(|| EmbedError::Run { why: "one text gave no vector".into() }.into())
 }
 
-fn mb(bytes: u64) -> u64 {
+pub(super) fn mb(bytes: u64) -> u64 {
     bytes / 1_000_000
 }

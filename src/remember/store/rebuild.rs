@@ -1,13 +1,13 @@
 //! Carrying a shard over to other models: everything is embedded again into a shard built beside, which replaces the old
 //! one only when it is complete. Texts and pictures are all in the payloads.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::super::engine::EngineError;
 use super::engine::{Engine, Point};
 use super::payload::Stored;
 use super::{MemoryError, OpenError};
-use super::{Settings, claim, clear_sibling, count, create, folder, load, one_vector, picture_vector, remove};
+use super::{Settings, beside, claim, count, create, folder, load, one_vector, picture_vector};
 use crate::remember::embed::EmbedText;
 use crate::remember::{Exchange, Frame};
 use crate::see::EmbedImage;
@@ -25,7 +25,7 @@ pub fn reembed(
 ) -> Result<usize, OpenError> {
     let _lock = claim(settings, embedder.identity())?;
     let shard = settings.folder.join(folder::MEMORY);
-    recover(&shard)?;
+    beside::recover(&shard)?;
     if !shard.exists() {
         create(&shard, embedder.identity(), settings.search_threads)?;
         return Ok(0);
@@ -35,8 +35,8 @@ pub fn reembed(
     let before = count(&old).map_err(failed)?;
     let total = before.exchanges + before.frames;
     let stored_images = folder::image_identity(&shard)?;
-    let beside = clear_sibling(&shard, "new")?;
-    let new = Engine::create(&beside, settings.search_threads).map_err(failed)?;
+    let place = beside::new_place(&shard)?;
+    let new = Engine::create(&place, settings.search_threads).map_err(failed)?;
     let carry = Carry {
         old: &old,
         new: &new,
@@ -61,19 +61,16 @@ pub fn reembed(
         );
         return Err(failed(EngineError(why)));
     }
-    folder::write_identity(&beside, embedder.identity())?;
+    folder::write_identity(&place, embedder.identity())?;
     if let Some(identity) = images.map(|images| images.identity().clone()).or(stored_images) {
-        folder::write_image_identity(&beside, &identity)?;
+        folder::write_image_identity(&place, &identity)?;
     }
-    folder::write_count(&beside, after)?;
+    folder::write_count(&place, after)?;
     drop(new);
     drop(old);
-    swap(&shard, &beside)?;
+    beside::swap(&shard, &place)?;
     Ok(total)
 }
-
-/// The old shard while the new one takes its place.
-const BEFORE: &str = "before";
 
 struct Carry<'a> {
     old: &'a Engine,
@@ -131,25 +128,6 @@ impl Carry<'_> {
             _ => None,
         }
     }
-}
-
-/// Repairs what a process that died between the two renames of [`swap`] left: the old shard goes back into its place,
-/// before anybody makes an empty one. Answers a sentence where it did.
-pub(super) fn recover(shard: &Path) -> Result<Option<String>, OpenError> {
-    let before = shard.with_extension(BEFORE);
-    if shard.exists() || !before.exists() {
-        return Ok(None);
-    }
-    folder::rename(&before, shard)?;
-    Ok(Some("Carrying the memory over to another model was interrupted; the memory is as it was before.".into()))
-}
-
-/// Puts the new shard in the old one's place.
-fn swap(shard: &Path, beside: &Path) -> Result<(), OpenError> {
-    let before: PathBuf = clear_sibling(shard, BEFORE)?;
-    folder::rename(shard, &before)?;
-    folder::rename(beside, shard)?;
-    remove(&before)
 }
 
 fn open_error(shard: &Path) -> impl Fn(MemoryError) -> OpenError {

@@ -67,6 +67,10 @@ fn what_is_wrong_in_an_event_is_refused_with_its_line() {
         ("[[event]]\nat = \"08:05\"\nfault = \"no-coffee\"\nfor_s = 1", 6, "microphone-silent"),
         ("[[event]]\nat = \"08:05\"\nsees = [3]", 6, "what is in view"),
         ("[[event]]\nat = \"08:05\"\nsees = [\"\"]", 4, "needs a name"),
+        ("[[event]]\nat = \"08:05\"\nfaces = [3]", 6, "a face must be"),
+        ("[[event]]\nat = \"08:05\"\nfaces = [\" \"]", 4, "whose it is"),
+        ("[[event]]\nat = \"08:05\"\nfaces = [{ of = \"anna\", angle = 91 }]", 4, "-90 to 90"),
+        ("[[event]]\nat = \"08:05\"\nfaces = [{ of = \"anna\", place = [0.5, 0.1, 0.4, 0.2] }]", 4, "a place is"),
         ("[[event]]\nat = \"08:05\"\nsees = [{ label = \"cup\", place = [0.9, 0.1, 0.2, 0.3] }]", 4, "a place is"),
     ];
     for (events, at, says) in cases {
@@ -84,6 +88,26 @@ fn a_sight_may_have_a_place() {
     let sees = day.events[0].ahead.clone().unwrap().sees.unwrap();
     assert_eq!(sees[0], Annotation { label: "cup".into(), place: None });
     assert_eq!(sees[1].place, Some([0.1, 0.2, 0.5, 0.9]));
+}
+
+#[test]
+fn faces_are_names_or_marks_and_bring_as_many_people() {
+    let marked = day(
+        "[[event]]\nat = \"08:05\"\nfaces = [\"anna\", { of = \"ben\", place = [0.1, 0.2, 0.3, 0.4], angle = -70, poor = true }]\n",
+    )
+    .unwrap();
+    assert!(marked.marks_faces());
+    let view = marked.events[0].ahead.clone().unwrap();
+    let faces = view.faces.unwrap();
+    assert_eq!(faces[0], FaceMark { of: "anna".into(), place: None, angle: 0.0, poor: false });
+    assert_eq!((faces[1].angle, faces[1].poor, faces[1].place), (-70.0, true, Some([0.1, 0.2, 0.3, 0.4])));
+    let sees = view.sees.unwrap();
+    assert_eq!(sees.iter().map(|seen| seen.label.as_str()).collect::<Vec<_>>(), ["person", "person"]);
+    let own = day("[[event]]\nat = \"08:05\"\nsees = [\"cup\"]\nfaces = [\"anna\"]\n").unwrap();
+    assert_eq!(own.events[0].ahead.clone().unwrap().sees.unwrap()[0].label, "cup");
+    let empty = day("[[event]]\nat = \"08:05\"\nfaces = []\n").unwrap();
+    assert_eq!(empty.events[0].ahead.clone().unwrap().sees.unwrap(), []);
+    assert!(empty.marks_faces() && !day("[[event]]\nat = \"08:05\"\nsees = [\"cup\"]\n").unwrap().marks_faces());
 }
 
 #[test]

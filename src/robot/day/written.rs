@@ -10,7 +10,9 @@ use toml::Spanned;
 
 use super::{Breakage, Day, DayError, Event, Fault, Restart, Speech, View};
 use crate::config::file::line_of;
-use crate::robot::Annotation;
+use crate::robot::{Annotation, FaceMark};
+use crate::see::faces::MOST_FACES;
+use crate::see::told::PERSON;
 
 /// The most events of one day; a script of more is a mistake.
 const MOST_EVENTS: usize = 2_000;
@@ -47,6 +49,7 @@ struct WrittenEvent {
     says: Option<String>,
     picture: Option<PathBuf>,
     sees: Option<Vec<WrittenSight>>,
+    faces: Option<Vec<WrittenFace>>,
     sees_left: Option<Vec<WrittenSight>>,
     sees_right: Option<Vec<WrittenSight>>,
     fault: Option<Fault>,
@@ -70,14 +73,52 @@ impl WrittenSight {
         match self {
             Self::Label(label) => !label.trim().is_empty(),
             Self::Placed(Annotation { label, place }) => {
-                let inside = |place: &[f32; 4]| {
-                    let [left, top, right, bottom] = *place;
-                    place.iter().all(|edge| (0.0..=1.0).contains(edge)) && left < right && top < bottom
-                };
-                !label.trim().is_empty() && place.as_ref().is_none_or(inside)
+                !label.trim().is_empty() && place.as_ref().is_none_or(is_inside)
             }
         }
     }
+}
+
+fn is_inside(place: &[f32; 4]) -> bool {
+    let [left, top, right, bottom] = *place;
+    place.iter().all(|edge| (0.0..=1.0).contains(edge)) && left < right && top < bottom
+}
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a face must be whose it is, as in \"anna\", or { of = \"anna\", place = [0.4, 0.2, 0.5, 0.4], angle = 0.0 }"
+)]
+enum WrittenFace {
+    Of(String),
+    Marked(FaceMark),
+}
+
+impl WrittenFace {
+    fn mark(self) -> FaceMark {
+        match self {
+            Self::Of(of) => FaceMark { of, place: None, angle: 0.0, poor: false },
+            Self::Marked(mark) => mark,
+        }
+    }
+}
+
+/// The faces of an event; what is wrong with them is said.
+fn marks(faces: Option<Vec<WrittenFace>>) -> Result<Option<Vec<FaceMark>>, &'static str> {
+    let Some(faces) = faces else { return Ok(None) };
+    let marks: Vec<FaceMark> = faces.into_iter().map(WrittenFace::mark).collect();
+    if marks.len() > MOST_FACES {
+        return Err("at most 16 faces are in view");
+    }
+    let is_fair = |mark: &FaceMark| {
+        !mark.of.trim().is_empty() && mark.place.as_ref().is_none_or(is_inside) && (-90.0..=90.0).contains(&mark.angle)
+    };
+    if !marks.iter().all(is_fair) {
+        return Err(
+            "a face needs whose it is, a place is left, top, right, bottom from 0 to 1, and an angle is -90 to 90",
+        );
+    }
+    Ok(Some(marks))
 }
 
 /// Turns what is written into a [`Day`], knowing where each thing stands.
@@ -144,11 +185,12 @@ impl Reader<'_> {
         if sights.into_iter().flatten().flatten().any(|sight| !sight.is_fair()) {
             return Err(refuse("what is in view needs a name, and a place is left, top, right, bottom from 0 to 1"));
         }
+        let faces = marks(written.faces).map_err(refuse)?;
         let event = Event {
             at,
             line: line_of(self.text, offset),
             speech,
-            ahead: self.ahead(written.picture, written.sees),
+            ahead: self.ahead(written.picture, written.sees, faces),
             left: written.sees_left.map(side),
             right: written.sees_right.map(side),
             fault,
@@ -158,8 +200,8 @@ impl Reader<'_> {
         match (event.restart.is_some(), event.has_something()) {
             (true, true) => Err(refuse("a restart stands alone; give what comes before or after it its own event")),
             (false, false) => Err(refuse(
-                "nothing happens in this event: it needs one of sound, picture, sees, sees_left, sees_right, fault, \
-                 pause_s, restart",
+                "nothing happens in this event: it needs one of sound, picture, sees, faces, sees_left, sees_right, \
+                 fault, pause_s, restart",
             )),
             _ => Ok(event),
         }
@@ -176,9 +218,19 @@ impl Reader<'_> {
         }
     }
 
-    fn ahead(&self, picture: Option<PathBuf>, sees: Option<Vec<WrittenSight>>) -> Option<View> {
-        (picture.is_some() || sees.is_some())
-            .then(|| View { picture: picture.map(|file| self.folder.join(file)), sees: sees.map(annotations) })
+    fn ahead(
+        &self,
+        picture: Option<PathBuf>,
+        sees: Option<Vec<WrittenSight>>,
+        faces: Option<Vec<FaceMark>>,
+    ) -> Option<View> {
+        if picture.is_none() && sees.is_none() && faces.is_none() {
+            return None;
+        }
+        let person = |mark: &FaceMark| Annotation { label: PERSON.to_owned(), place: mark.place };
+        let people = || faces.as_ref().map(|faces| faces.iter().map(person).collect());
+        let sees = sees.map(annotations).or_else(people);
+        Some(View { picture: picture.map(|file| self.folder.join(file)), sees, faces })
     }
 }
 
@@ -192,7 +244,7 @@ fn breakage(written: &WrittenEvent) -> Result<Option<Breakage>, &'static str> {
 }
 
 fn side(sees: Vec<WrittenSight>) -> View {
-    View { picture: None, sees: Some(annotations(sees)) }
+    View { picture: None, sees: Some(annotations(sees)), faces: None }
 }
 
 impl Event {

@@ -372,7 +372,7 @@ impl Robot for Sim {
         let at = self.clock.now();
         let sees = view.sees.as_ref().map(|sees| sees.iter().map(|seen| seen.label.clone()).collect());
         self.body().journal.add(at, Doing::TakesPicture { looked, sees });
-        Ok(Picture { encoded, annotations: view.sees, at, looked })
+        Ok(Picture { encoded, annotations: view.sees, faces: view.faces, at, looked })
     }
 
     fn play(&self, sound: &Sound, stop: &dyn Fn() -> bool) -> Result<(), RobotError> {

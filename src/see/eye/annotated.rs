@@ -12,10 +12,9 @@ const SIDE: u32 = 32;
 /// What the script says is there, each with full certainty. What has no place gets one of its own, the same in every
 /// picture as far as its neighbours allow.
 pub(super) fn detections(annotations: &[Annotation]) -> Vec<Detection> {
-    let places = places(annotations);
     annotations
         .iter()
-        .zip(places)
+        .zip(places_of(annotations))
         .map(|(annotation, place)| Detection {
             label: annotation.label.clone(),
             score: 1.0,
@@ -26,7 +25,7 @@ pub(super) fn detections(annotations: &[Annotation]) -> Vec<Detection> {
 
 /// Replaces the places that [`detections`] made up by the whole picture: a stored frame says nothing that nobody said.
 pub(super) fn forget_made_up_places(annotations: &[Annotation], visible: &mut [Detection]) {
-    let made_up: Vec<_> = places(annotations)
+    let made_up: Vec<_> = places_of(annotations)
         .into_iter()
         .zip(annotations)
         .filter_map(|(place, annotation)| annotation.place.is_none().then_some(place))
@@ -51,27 +50,32 @@ pub(super) fn are_other(scene: &Scene, picture: &Picture) -> bool {
     sorted(visible) != sorted(said)
 }
 
-/// A cell of the grid for each annotation, found by its label and which of that label it is.
-fn places(annotations: &[Annotation]) -> Vec<[f32; 4]> {
-    let mut taken: Vec<u32> = Vec::with_capacity(annotations.len());
-    for (index, annotation) in annotations.iter().enumerate() {
-        let before = annotations.iter().take(index).filter(|other| other.label == annotation.label).count();
+fn places_of(annotations: &[Annotation]) -> Vec<[f32; 4]> {
+    places(SIDE, annotations.iter().map(|annotation| annotation.label.as_str()))
+}
+
+/// A cell of a grid of `side` × `side` for each label, found by the label and which of that label it is.
+pub(crate) fn places<'a>(side: u32, labels: impl Iterator<Item = &'a str>) -> Vec<[f32; 4]> {
+    let labels: Vec<&str> = labels.collect();
+    let cells = side * side;
+    let mut taken: Vec<u32> = Vec::with_capacity(labels.len());
+    for (index, label) in labels.iter().enumerate() {
+        let before = labels.iter().take(index).filter(|other| *other == label).count();
         // FNV-1a: the same cell on every machine and in every run.
-        let hash = annotation
-            .label
+        let hash = label
             .bytes()
             .chain(before.to_le_bytes())
             .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-        let mut cell = hash % (SIDE * SIDE);
-        while taken.contains(&cell) && taken.len() < (SIDE * SIDE) as usize {
-            cell = (cell + 1) % (SIDE * SIDE);
+        let mut cell = hash % cells;
+        while taken.contains(&cell) && taken.len() < cells as usize {
+            cell = (cell + 1) % cells;
         }
         taken.push(cell);
     }
-    let side = 1.0 / SIDE as f32;
+    let width = 1.0 / side as f32;
     let place = |cell: u32| {
-        let (left, top) = ((cell % SIDE) as f32 * side, (cell / SIDE) as f32 * side);
-        [left, top, left + side, top + side]
+        let (left, top) = ((cell % side) as f32 * width, (cell / side) as f32 * width);
+        [left, top, left + width, top + width]
     };
     taken.into_iter().map(place).collect()
 }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::see::faces::FaceReport;
 use crate::see::picture::PictureFault;
 
 /// Counts since the start of the process.
@@ -10,6 +11,8 @@ use crate::see::picture::PictureFault;
 pub struct EyeReport {
     /// Which model finds objects, and by which engine; `None` where only annotations can be looked at.
     pub detector: Option<String>,
+    /// How looking for faces goes; without anything that finds them, its `finder` is `None`.
+    pub faces: FaceReport,
     /// Pictures given, with the unusable ones.
     pub pictures: u64,
     pub faults: Faults,

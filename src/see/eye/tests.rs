@@ -1,7 +1,8 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::robot::Annotation;
+use crate::robot::{Annotation, FaceMark};
+use crate::see::faces::{self, FaceReport, FindFaces};
 
 /// A stand-in for a detector: finds what the test says, and counts how often it was asked.
 #[derive(Clone, Default)]
@@ -75,7 +76,7 @@ impl Camera {
 
     fn picture(&mut self) -> Picture {
         let encoded = self.rgb().to_jpeg().unwrap();
-        Picture { encoded, annotations: None, at: self.now, looked: self.looked }
+        Picture { encoded, annotations: None, faces: None, at: self.now, looked: self.looked }
     }
 
     fn show(&mut self, picture: &Picture) -> Result<Glance, EyeError> {
@@ -231,7 +232,13 @@ fn without_a_detector_annotations_stand_in_and_it_is_said() {
     for labels in [&["person", "person", "cup"][..], &["person", "person", "cup", "cat"]] {
         for _ in 0..20 {
             let now = camera.now;
-            let picture = Picture { encoded: Vec::new(), annotations: said(labels), at: now, looked: Direction::Ahead };
+            let picture = Picture {
+                encoded: Vec::new(),
+                annotations: said(labels),
+                faces: None,
+                at: now,
+                looked: Direction::Ahead,
+            };
             let glance = camera.show(&picture).unwrap();
             assert!(glance.stand_in && glance.detected);
             seen.extend(glance.seen);
@@ -274,4 +281,98 @@ fn settings_that_are_no_times_are_refused() {
         let settings = EyeSettings { frames_per_second_changing: value, ..EyeSettings::default() };
         assert!(Eye::new(None, &settings).is_err());
     }
+}
+
+/// Marks whose faces are before the simulated camera.
+fn marked(names: &[&str]) -> Option<Vec<FaceMark>> {
+    let mark = |of: &&str| FaceMark { of: (*of).into(), place: None, angle: 0.0, poor: false };
+    Some(names.iter().map(mark).collect())
+}
+
+#[test]
+fn faces_are_looked_for_three_times_a_second_while_somebody_is_there() {
+    let mut camera = Camera::new(None);
+    camera.eye = Eye::new(None, &EyeSettings::default()).unwrap().with_faces(Watch::stand_in());
+    let (mut looks, mut vectors, mut kept) = (0, 0, Vec::new());
+    for _ in 0..100 {
+        camera.now += SignedDuration::from_millis(100);
+        let (annotations, faces) = (said(&["person"]), marked(&["anna"]));
+        let picture = Picture { encoded: Vec::new(), annotations, faces, at: camera.now, looked: Direction::Ahead };
+        let glance = camera.eye.glance(&picture, false, camera.now).unwrap();
+        looks += glance.faces.iter().count();
+        vectors += glance.faces.iter().flatten().filter(|face| face.vector.is_some()).count();
+        assert!(glance.faces.is_none() || glance.stand_in);
+        kept.extend(glance.seen);
+    }
+    assert!((25..=40).contains(&looks), "{looks} looks in ten seconds");
+    assert!((8..=11).contains(&vectors), "{vectors} embeddings in ten seconds");
+    assert_eq!(kept.len(), 1);
+    assert_eq!((kept[0].faces.len(), kept[0].stand_in), (1, true));
+    let report = camera.eye.report().faces;
+    assert!(report.stand_in && report.looks >= looks as u64);
+}
+
+#[test]
+fn nothing_is_looked_for_in_faces_while_the_head_moves_or_without_a_watch() {
+    let mut camera = Camera::new(None);
+    let picture = Picture { annotations: said(&["person"]), faces: marked(&["anna"]), ..camera.picture() };
+    let glance = camera.show(&picture).unwrap();
+    assert_eq!((glance.faces, glance.detected), (None, true));
+    assert_eq!(camera.eye.report().faces, FaceReport::default());
+    assert!(camera.eye.look(&picture, camera.now).unwrap().faces.is_empty());
+    camera.eye = Eye::new(None, &EyeSettings::default()).unwrap().with_faces(Watch::stand_in());
+    camera.now += SignedDuration::from_secs(5);
+    assert_eq!(camera.eye.glance(&picture, true, camera.now).unwrap(), Glance::default());
+}
+
+#[test]
+fn a_look_on_purpose_has_the_vector_of_everybody_although_they_were_embedded_just_now() {
+    let mut camera = Camera::new(None);
+    camera.eye = Eye::new(None, &EyeSettings::default()).unwrap().with_faces(Watch::stand_in());
+    let picture = Picture { annotations: said(&["cup"]), faces: marked(&["anna", "ben"]), ..camera.picture() };
+    let glance = camera.show(&picture).unwrap();
+    let tracks: Vec<_> = glance.faces.unwrap().iter().map(|face| face.track).collect();
+    let seen = camera.eye.look(&picture, camera.now).unwrap();
+    assert!(seen.faces.iter().all(|face| face.vector.is_some()));
+    assert_eq!(seen.faces.iter().map(|face| face.track).collect::<Vec<_>>(), tracks, "and they are the same faces");
+}
+
+/// Finds one face in every picture.
+struct OneFace;
+
+impl FindFaces for OneFace {
+    fn name(&self) -> String {
+        "one face".into()
+    }
+
+    fn find(&mut self, _: &Rgb) -> Result<Vec<faces::Found>, InferError> {
+        let landmarks = [[0.45, 0.4], [0.55, 0.4], [0.5, 0.45], [0.46, 0.5], [0.54, 0.5]];
+        Ok(vec![faces::Found { place: [0.4, 0.3, 0.6, 0.6], landmarks, score: 0.9 }])
+    }
+}
+
+#[test]
+fn faces_are_seen_although_nothing_finds_objects() {
+    let mut camera = Camera::new(None);
+    let watch = Watch::new(Box::new(OneFace), None);
+    camera.eye = Eye::new(None, &EyeSettings::default()).unwrap().with_faces(watch);
+    let glance = camera.glance();
+    assert_eq!((glance.faces.map(|faces| faces.len()), glance.detected), (Some(1), false));
+}
+
+#[test]
+fn another_view_at_once_ends_every_number() {
+    let scripted = Scripted::default();
+    let mut camera = Camera::new(Some(&scripted));
+    let detector = Box::new(scripted) as Box<dyn Detect>;
+    let watch = Watch::new(Box::new(OneFace), None);
+    camera.eye = Eye::new(Some(detector), &EyeSettings::default()).unwrap().with_faces(watch);
+    let track = |glance: Glance| glance.faces.map(|faces| faces[0].track);
+    let first = track(camera.glance());
+    assert_eq!(track(camera.glance()), first);
+    let mut mirrored = camera.rgb();
+    mirrored.pixels.reverse();
+    let picture = Picture { encoded: mirrored.to_jpeg().unwrap(), ..camera.picture() };
+    let second = track(camera.show(&picture).unwrap());
+    assert!(second.is_some() && second != first, "{first:?} {second:?}");
 }

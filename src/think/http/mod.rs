@@ -9,6 +9,7 @@
 
 mod address;
 mod answer;
+mod aside;
 mod body;
 mod events;
 mod faults;
@@ -183,7 +184,7 @@ impl HttpBrain {
     }
 
     /// A server that was away or asleep may come back with another model.
-    fn learn_from(&self, outcome: &Result<Finish, BrainError>) {
+    fn learn_from<T>(&self, outcome: &Result<T, BrainError>) {
         if matches!(outcome, Err(BrainError::Away { .. } | BrainError::Waking { .. } | BrainError::TimedOut { .. })) {
             self.set_warm(false);
         }
@@ -278,12 +279,23 @@ impl Brain for HttpBrain {
         .boxed()
     }
 
+    fn aside<'a>(&'a self, system: &'a str, text: &'a str) -> BoxFuture<'a, Result<String, BrainError>> {
+        async move {
+            let outcome = self.answer_aside(system, text).await;
+            self.learn_from(&outcome);
+            outcome
+        }
+        .boxed()
+    }
+
     fn count<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Option<u32>> {
         self.count_tokens(request).boxed()
     }
 
-    fn context_tokens(&self) -> Option<u32> {
-        self.learned.context_tokens().into_iter().chain(self.server_cut_at()).min()
+    /// A server that cut the front off a prompt takes no longer one, whatever its context is said to be.
+    fn prompt_room(&self) -> Option<u32> {
+        let context = self.learned.context_tokens().map(|tokens| tokens.saturating_sub(self.answer_tokens));
+        context.into_iter().chain(self.server_cut_at()).min()
     }
 
     fn sees_pictures(&self) -> bool {

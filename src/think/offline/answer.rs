@@ -6,7 +6,7 @@
 use jiff::{SignedDuration, Timestamp, Zoned};
 
 use super::form::{Form, Sentence};
-use crate::remember::{Exchange, HowSeen, Recalled, Remembered, SeenFrame};
+use crate::remember::{Exchange, HowSeen, KnownFact, Recalled, Remembered, SeenFrame};
 use crate::robot::Gesture;
 use crate::think::tools::ToolResult;
 use crate::think::when::{self, When};
@@ -41,6 +41,10 @@ pub(super) fn answer(result: &ToolResult, asked: &Asked<'_>) -> String {
         ToolResult::Recalled(Recalled::Seen { frames, how }) => {
             format!("{}{}", since_when(asked), frames_told(frames, *how, asked))
         }
+        ToolResult::Recalled(Recalled::Person(known)) => people::known(known, asked),
+        ToolResult::Recalled(Recalled::NeverMet { name }) => people::never_met(name.as_deref()),
+        ToolResult::Recalled(Recalled::Away(away)) => people::away(away, asked),
+        ToolResult::Recalled(Recalled::Facts { facts, besides }) => known(facts, besides.as_deref(), asked),
         ToolResult::CouldNotLook { why } => format!("I cannot look into my memory right now: {}", closed(why)),
         ToolResult::Seen { sentence } => closed(sentence),
         ToolResult::CouldNotSee { why } => format!("I cannot see anything right now: {}", closed(why)),
@@ -55,6 +59,16 @@ fn nothing(searched: usize, asked: &Asked<'_>) -> String {
         "I searched my memory and found nothing from that time.".to_owned()
     } else {
         "I searched my memory and found nothing about that.".to_owned()
+    }
+}
+
+/// What the robot was taught, in its own words, and then what somebody said or it saw, with its time.
+fn known(facts: &[KnownFact], besides: Option<&Recalled>, asked: &Asked<'_>) -> String {
+    let Some(best) = facts.first() else { return nothing(0, asked) };
+    let known = closed(&best.text);
+    match besides {
+        Some(besides) => format!("{known} {}", answer(&ToolResult::Recalled(besides.clone()), asked)),
+        None => known,
     }
 }
 
@@ -253,5 +267,6 @@ fn moved(gesture: Gesture) -> &'static str {
     }
 }
 
+mod people;
 #[cfg(test)]
 mod tests;

@@ -138,7 +138,18 @@ fn corrected(sentence: &Sentence, likeness: &Likeness, past_time: bool) -> Kind 
     if sentence.glance() && !past {
         return Kind::Camera;
     }
-    if sentence.says(&["seen me before", "see me before", "met before", "met me"]) {
+    if sentence.says(&[
+        "seen me before",
+        "see me before",
+        "met before",
+        "met me",
+        "last see me",
+        "last saw me",
+        "did we meet",
+        "did we first meet",
+        "have we met",
+        "we first met",
+    ]) {
         return Kind::Me;
     }
     if sentence.about_itself() {

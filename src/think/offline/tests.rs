@@ -299,3 +299,28 @@ fn odd_input_is_answered_and_harms_nothing() {
         }
     }
 }
+
+#[test]
+fn questions_about_people_and_a_time_away_come_to_the_right_part_of_the_memory() {
+    let Some(embedder) = minilm() else { return };
+    let brain = OfflineBrain::new(embedder, zone()).expect("learns its examples");
+    for (heard, about, when) in [
+        ("Who am I?", &[About::Me][..], None),
+        ("Do you know me?", &[About::Me], None),
+        ("When did we meet?", &[About::Me], None),
+        ("When did you last see me?", &[About::Me], None),
+        ("When did you last see Bob?", &[About::Seen], None),
+        ("Did you see Anna today?", &[About::Seen], Some("today")),
+        ("Who did you see today?", &[About::Seen], Some("today")),
+        ("What happened while I was gone?", &[About::Any, About::Seen], Some("while I was gone")),
+        ("what happened while i was away", &[About::Any, About::Seen], Some("while i was away")),
+    ] {
+        match brain.tool_for(heard, now()).expect("a choice") {
+            Some(Tool::Remember(asked)) => {
+                assert!(about.contains(&asked.about), "{heard}: {:?}", asked.about);
+                assert_eq!(asked.when.as_deref(), when, "{heard}");
+            }
+            other => panic!("{heard}: {other:?}"),
+        }
+    }
+}

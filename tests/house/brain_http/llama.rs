@@ -8,17 +8,28 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use reachy_remembers::act::Motion;
+use reachy_remembers::clock::Clock;
 use reachy_remembers::config::ThinkConfig;
+use reachy_remembers::remember::journal::Journal;
 use reachy_remembers::robot::Gesture;
+use reachy_remembers::robot::sim::Sim;
 use reachy_remembers::think::brain::{Brain, BrainError, Delta, Finish, Message, Request};
+use reachy_remembers::think::brains::Brains;
+use reachy_remembers::think::conversation::{Conversation, Said};
 use reachy_remembers::think::http::{HttpBrain, Limits};
-use reachy_remembers::think::tools::ToolResult;
+use reachy_remembers::think::tools::{Tool, ToolResult};
+use reachy_remembers::think::turn::Step;
+use reachy_remembers::think::{window, words};
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::{KEY, ask, nod, request, user};
+use crate::conversing::{self, Voice};
+use crate::remembering;
 
 /// What the template answers with a call.
 const CALL: &str = "Please begin with a call.";
@@ -174,7 +185,7 @@ async fn a_request_is_counted_beforehand_as_it_is_counted_afterwards() {
         (Some(4096), Some(true), Some(false))
     );
     assert!(!brain.lacks_tools() && !brain.sees_pictures());
-    assert_eq!(brain.context_tokens(), Some(4096));
+    assert_eq!(brain.prompt_room(), Some(4096 - 8));
     let asked = request(vec![user(CALL)]);
     let counted = brain.count(&asked).await;
     let (result, _) = ask(&brain, &asked).await;
@@ -264,4 +275,43 @@ async fn a_server_that_sleeps_when_idle_wakes_for_the_next_turn() {
     tokio::time::sleep(Duration::from_millis(2500)).await;
     let (result, deltas) = ask(&brain, &short(CALL, true)).await;
     assert!(result.is_ok() && deltas.iter().any(|delta| matches!(delta, Delta::Call(_))), "{result:?} {deltas:?}");
+}
+
+/// The robot's own conversation, with its journal and memory, until the server's context is full and beyond.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_that_fills_the_servers_context_moves_its_oldest_half_and_goes_on() {
+    let Some((_server, brain)) = Llama::ready(&[], None, 8).await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let memory = remembering::open(folder.path());
+    let clock = Clock::scripted(remembering::at(1_900_000_000), jiff::tz::TimeZone::UTC);
+    let robot = Arc::new(Sim::silent_room(clock.clone()));
+    let motion = Arc::new(Motion::start(robot.clone(), true).unwrap());
+    let hands = conversing::hands(Ok(memory.clone()), robot, motion, clock);
+    let brains = Brains::new(Some(Arc::new(brain)), None, Duration::from_secs(1));
+    let (journal, _) = Journal::open(folder.path()).unwrap();
+    let (_end, ending) = watch::channel(false);
+    // Far more than the server takes, so that only its refusal moves anything.
+    let limits = window::Limits { tokens: 100_000, exchanges: 100 };
+    let mut conversation = Conversation::new(hands, brains, words::SYSTEM.to_owned(), limits, Some(journal), ending);
+    let steps: Arc<Mutex<Vec<Step>>> = Arc::default();
+    let mut moved = 0;
+    for turn in 0..14_i64 {
+        let words =
+            if turn == 1 { CALL.to_owned() } else { format!("Story {turn}: {}", "the cat sat down ".repeat(80)) };
+        let said = Said { text: words, speaker: None, at: remembering::at(1_800_000_000 + turn) };
+        let mut voice = Voice::default();
+        let kept = Arc::clone(&steps);
+        let report = conversation.turn(said, &mut voice, &move |step| kept.lock().unwrap().push(step)).await;
+        assert!(!voice.handed.is_empty(), "turn {turn} was silent");
+        assert_eq!(report.moved.kept_because, None);
+        let stored = memory.stats().await.unwrap().exchanges;
+        assert_eq!(stored + conversation.window().kept().len(), usize::try_from(turn).unwrap() + 1, "turn {turn}");
+        moved = stored;
+    }
+    println!("{moved} of 14 exchanges moved");
+    let steps = steps.lock().unwrap();
+    let nodded = steps.iter().any(|step| matches!(step, Step::Called { tool } if *tool == nod()));
+    let full = steps.iter().any(|step| matches!(step, Step::Trouble { what } if what.contains("longer than")));
+    assert!(nodded && full && moved > 0, "{moved} moved; {steps:?}");
+    assert!(steps.iter().all(|step| !matches!(step, Step::Called { tool: Tool::Camera { .. } })));
 }

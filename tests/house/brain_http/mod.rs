@@ -1,5 +1,6 @@
 //! The brain at a server, against what servers really do: one test a symptom. The scripts' words are here.
 
+mod aside;
 mod breaks;
 mod calls;
 mod complaints;

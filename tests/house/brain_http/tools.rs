@@ -178,10 +178,10 @@ async fn the_context_is_the_servers_own_and_less_where_it_was_seen_cutting() {
     };
     let server = ScriptedServer::start(vec![models(), props(true), counted(900), counted(700)]).await;
     let brain = brain_at(&server.url);
-    assert_eq!(brain.context_tokens(), None);
+    assert_eq!(brain.prompt_room(), None);
     brain.learn().await;
-    assert_eq!(brain.context_tokens(), Some(4096));
+    assert_eq!(brain.prompt_room(), Some(4096 - 300));
     ask(&brain, &request(vec![user("Hello.")])).await.0.unwrap();
     ask(&brain, &request(vec![user("Hello."), said("Hm."), user("And now?")])).await.0.unwrap();
-    assert_eq!(brain.context_tokens(), Some(900));
+    assert_eq!(brain.prompt_room(), Some(900));
 }

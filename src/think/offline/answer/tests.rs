@@ -30,6 +30,17 @@ fn found_told(memories: Vec<Remembered>, speaker: Option<&str>) -> String {
     told(ToolResult::Recalled(Recalled::Found { memories }), speaker)
 }
 
+#[test]
+fn a_fact_is_spoken_in_its_own_words_and_a_memory_beside_it_with_its_time() {
+    let fact = crate::remember::KnownFact { id: uuid::Uuid::nil(), text: "I run on Rust".into(), score: 0.8 };
+    let alone = Recalled::Facts { facts: vec![fact.clone()], besides: None };
+    assert_eq!(told(ToolResult::Recalled(alone), None), "I run on Rust.");
+    let memories = vec![memory(KEY, None, "2026-11-30T07:06:00Z", 0.8)];
+    let both = Recalled::Facts { facts: vec![fact], besides: Some(Box::new(Recalled::Found { memories })) };
+    let told = told(ToolResult::Recalled(both), None);
+    assert!(told.starts_with("I run on Rust. This morning at 08:06 you told me"), "{told}");
+}
+
 const KEY: &str = "The key of the bicycle is in the blue box.";
 
 #[test]
@@ -144,4 +155,69 @@ fn times_are_told_as_people_tell_them() {
     for (at, expected) in cases {
         assert_eq!(told_time(at.parse().expect("a time"), &now()), expected);
     }
+}
+
+fn anna(last_seen_at: Option<&str>, is_here: bool, asks: bool) -> ToolResult {
+    ToolResult::Recalled(Recalled::Person(crate::remember::Known {
+        name: "Anna".into(),
+        met_at: "2026-11-03T08:00:00Z".parse().expect("a time"),
+        last_seen_at: last_seen_at.map(|at| at.parse().expect("a time")),
+        is_here,
+        asks,
+        exchanges: Vec::new(),
+    }))
+}
+
+#[test]
+fn who_am_i_is_answered_with_since_when_and_when_last() {
+    assert_eq!(
+        told(anna(Some("2026-11-29T17:00:00Z"), true, true), Some("Anna")),
+        "You are Anna. We first met on 3 November at 09:00. Before now I last saw you yesterday at 18:00."
+    );
+    assert!(told(anna(None, true, true), Some("Anna")).ends_with("This is the first time that I see you."));
+}
+
+#[test]
+fn when_somebody_else_was_last_seen_is_told_by_name() {
+    assert_eq!(
+        told(anna(Some("2026-11-29T17:00:00Z"), false, false), Some("Bob")),
+        "I know Anna; we first met on 3 November at 09:00. I last saw Anna yesterday at 18:00."
+    );
+    assert!(told(anna(Some("2026-11-29T17:00:00Z"), true, false), Some("Bob")).ends_with("Anna is here now."));
+}
+
+#[test]
+fn never_met_cannot_see_faces_and_nothing_happened_are_different_sentences() {
+    let nothing = crate::remember::Away { since: None, frames: vec![], came: vec![], of: 0 };
+    let said = [
+        told(ToolResult::Recalled(Recalled::NeverMet { name: None }), None),
+        told(ToolResult::Recalled(Recalled::NeverMet { name: Some("Bob".into()) }), None),
+        told(ToolResult::Recalled(Recalled::Away(nothing)), None),
+        told(ToolResult::Recalled(Recalled::Nothing { searched: 3, best: None }), None),
+        told(ToolResult::CouldNotLook { why: "I cannot see faces now".into() }, None),
+    ];
+    assert_eq!(said[0], "I see your face, and we have never met before.");
+    assert_eq!(said[1], "I have never met anybody called Bob.");
+    assert_eq!(said[2], "I do not know since when you were away, so I tell you of today. I saw nothing happen today.");
+    assert!(said[4].contains("I cannot see faces now"));
+    for (place, one) in said.iter().enumerate() {
+        assert!(said.iter().skip(place + 1).all(|other| one != other), "{one}");
+    }
+}
+
+#[test]
+fn a_time_away_is_told_with_who_came_each_with_when() {
+    let away = crate::remember::Away {
+        since: Some("2026-11-30T06:00:00Z".parse().expect("a time")),
+        frames: vec![],
+        came: vec![
+            ("Bob".into(), "2026-11-30T06:30:00Z".parse().expect("a time")),
+            ("Eve".into(), "2026-11-30T07:30:00Z".parse().expect("a time")),
+        ],
+        of: 0,
+    };
+    assert_eq!(
+        told(ToolResult::Recalled(Recalled::Away(away)), Some("Anna")),
+        "I last saw you this morning at 07:00. This morning at 07:30 Bob came. This morning at 08:30 Eve came."
+    );
 }

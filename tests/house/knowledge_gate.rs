@@ -1,0 +1,104 @@
+//! Which questions find a fact and which find none, with the real text model where it is there.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use reachy_remembers::config::{Config, ModelsConfig};
+use reachy_remembers::daemon::parts::{self, Text};
+use reachy_remembers::health::Health;
+use reachy_remembers::remember::calibrate::{self, Scored};
+use reachy_remembers::remember::knowledge::build;
+use reachy_remembers::remember::knowledge::facts::Facts;
+use reachy_remembers::remember::knowledge::questions::{Half, Questions, SHIPPED};
+use reachy_remembers::remember::knowledge::verify::verify;
+use reachy_remembers::remember::knowledge::{Knowledge, Settings};
+
+use crate::weights;
+
+/// The least share of questions that must find their own fact, and of others that must find none.
+const SHARE: f64 = 0.95;
+
+fn text() -> Option<Text> {
+    if !weights::all_are_here() {
+        return None;
+    }
+    let models = ModelsConfig { folder: weights::folder(), ..ModelsConfig::default() };
+    Some(parts::load_text(&Config { models, ..Config::default() }).unwrap())
+}
+
+/// Shares of answerable ones that find their own fact, and of others that find none.
+fn shares(name: &str, half: &Half, scored: &[Scored], gate: f32) -> (f64, f64) {
+    let (answerable, others) = half.counts();
+    let found = scored.iter().filter(|question| question.right == Some(true) && question.best >= gate).count();
+    let silent = scored.iter().filter(|question| question.right.is_none() && question.best < gate).count();
+    println!("{name}: {found} of {answerable} find their fact, {silent} of {others} others find none, gate {gate}");
+    for question in scored {
+        let good = match question.right {
+            Some(right) => right && question.best >= gate,
+            None => question.best < gate,
+        };
+        if !good {
+            println!("  {:.3} {:?} {}", question.best, question.right, question.question);
+        }
+    }
+    (found as f64 / answerable as f64, silent as f64 / others as f64)
+}
+
+#[test]
+fn questions_worded_unlike_any_stored_one_find_their_fact_and_others_find_none() {
+    let Some(text) = text() else { return };
+    let facts = Facts::load(Path::new("")).unwrap();
+    let questions = Questions::parse(SHIPPED, &facts).unwrap();
+    assert!(questions.held.counts().0 >= 60 && questions.tune.counts().1 + questions.held.counts().1 >= 60);
+    let tune = questions.tune.score(&facts, text.embedder.as_ref()).unwrap();
+    let measured: Vec<_> = tune.iter().map(|scored| scored.measured(calibrate::Half::Tune)).collect();
+    let best = calibrate::best(&calibrate::sweep(&measured)).unwrap();
+    let gate = text.model.fact_gate;
+    println!("{}: the tuning half gives {best:?}, shipped {gate}", text.model.name);
+    assert!((best.gate - gate).abs() < 0.005, "{best:?}");
+    let held = questions.held.score(&facts, text.embedder.as_ref()).unwrap();
+    for (name, half, scored) in [("tune", &questions.tune, &tune), ("held", &questions.held, &held)] {
+        let (found, silent) = shares(name, half, scored, gate);
+        assert!(found >= SHARE && silent >= SHARE, "{name}: {found:.3} and {silent:.3}");
+    }
+}
+
+#[test]
+fn no_question_of_the_test_is_stored_with_a_fact() {
+    let facts = Facts::load(Path::new("")).unwrap();
+    for question in facts.facts.iter().flat_map(|fact| &fact.questions) {
+        assert!(!SHIPPED.contains(&format!("\"{question}\"")), "{question}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_facts_that_ship_make_a_small_snapshot_that_answers_every_one_of_its_questions() {
+    let Some(text) = text() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("knowledge.snapshot");
+    let facts = Facts::load(Path::new("")).unwrap();
+    let began = std::time::Instant::now();
+    let built = build::build(&facts, text.embedder.as_ref(), &path, &mut |_| {}).unwrap();
+    println!("{built:?} in {:?}", began.elapsed());
+    let verified = verify(&path, text.embedder.as_ref()).unwrap();
+    assert!(verified.wrong.is_empty(), "{:?}", verified.wrong);
+    let settings = Settings {
+        folder: folder.path().join("shards"),
+        facts: "".into(),
+        snapshot: path,
+        gate: text.model.fact_gate,
+        limit: 2,
+        min_free_bytes: 0,
+        search_threads: 1,
+        pull: None,
+    };
+    std::fs::create_dir(&settings.folder).unwrap();
+    let began = std::time::Instant::now();
+    let started = Knowledge::start(settings, Arc::clone(&text.embedder), Arc::new(Health::default())).await;
+    let restored = began.elapsed();
+    let found = started.knowledge.recall("Do you send my words to the internet?").await.unwrap();
+    println!("restored after {restored:?}, first answer after {:?}", began.elapsed());
+    assert!(found.facts[0].text.contains("nothing leaves the house"), "{found:?}");
+    let nothing = started.knowledge.recall("Who am I?").await.unwrap();
+    assert!(nothing.facts.is_empty() && nothing.best.is_some(), "{nothing:?}");
+}
