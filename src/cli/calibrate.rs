@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::{CliError, Output, Setting, print_json, table};
 use crate::daemon::parts::{self, Text};
-use crate::remember::calibrate::{
-    self, AtGate, Half, Margin, Measured, Outcome, SAME, exchanges, facts, frames, write,
-};
+use crate::remember::calibrate::{self, AtGate, Half, Margin, Measured, Outcome, SAME, exchanges, frames, write};
+use crate::remember::embed::EmbedText;
 use crate::remember::knowledge::facts::Facts;
+use crate::remember::knowledge::questions::{Questions, SHIPPED};
 
 #[derive(Debug, clap::Args)]
 pub struct CalibrateArguments {
@@ -124,11 +124,21 @@ async fn measure(said: &str, text: Text) -> Result<Report, CliError> {
     let (measured, naming_nothing) = seen.await.map_err(CliError::could_not)?.map_err(CliError::could_not)?;
     stores.push(Store::new("frame", model.frame_gate, measured, naming_nothing)?);
     let embedder = Arc::clone(&text.embedder);
-    let shipped = Facts::load(Path::new("")).map_err(CliError::could_not)?;
-    let taught = tokio::task::spawn_blocking(move || facts::measure(&shipped, embedder.as_ref()));
-    let measured = taught.await.map_err(CliError::could_not)?.map_err(CliError::could_not)?;
-    stores.push(Store::new("fact", model.fact_gate, measured, (0, 0))?);
+    let facts = tokio::task::spawn_blocking(move || taught(embedder.as_ref())).await.map_err(CliError::could_not)??;
+    stores.push(Store::new("fact", model.fact_gate, facts, (0, 0))?);
     Ok(Report { text_model: model.name.clone(), shipped_are_measured: model.gates_are_measured, stores })
+}
+
+/// The questions about the facts that come with the program.
+fn taught(embedder: &dyn EmbedText) -> Result<Vec<Measured>, CliError> {
+    let facts = Facts::load(Path::new("")).map_err(CliError::could_not)?;
+    let questions = Questions::parse(SHIPPED, &facts).map_err(CliError::could_not)?;
+    let mut measured = Vec::new();
+    for (half, asked) in [(Half::Tune, &questions.tune), (Half::Held, &questions.held)] {
+        let scored = asked.score(&facts, embedder).map_err(CliError::could_not)?;
+        measured.extend(scored.iter().map(|scored| scored.measured(half)));
+    }
+    Ok(measured)
 }
 
 fn store_gates(manifest: &PathBuf, report: &Report) -> Result<(), CliError> {

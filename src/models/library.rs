@@ -49,10 +49,10 @@ pub struct TextModel {
     pub exchange_gate: f32,
     /// A frame's sentence counts as found from this score on, 0…1.
     pub frame_gate: f32,
-    /// A fact's question counts as found from this score on, 0…1.
-    pub fact_gate: f32,
     /// Whether the gates were measured; else they are from the design.
     pub gates_are_measured: bool,
+    /// A fact's question counts as found from this score on, 0…1.
+    pub fact_gate: f32,
     /// To be written beside every shard.
     pub identity: Identity,
     /// Which model it is and why, for the log and for `doctor`.
@@ -243,8 +243,8 @@ impl Library {
             max_tokens: facts.max_tokens,
             exchange_gate: facts.gates.exchange,
             frame_gate: facts.gates.frame,
-            fact_gate: facts.gates.fact,
             gates_are_measured: facts.gates.measured,
+            fact_gate: facts.gates.fact,
             identity: Identity {
                 model: model.name.clone(),
                 weights: weights.sha256.clone(),

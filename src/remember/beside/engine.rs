@@ -9,8 +9,8 @@ use std::sync::{PoisonError, RwLock};
 
 use qdrant_edge::{
     CountRequest, CountRequestBuilder, EdgeShard, OperationError, OperationResult, PointId, PointInsertOperations,
-    PointOperations, PointStruct, PointStructPersisted, QueryBatchRequest, QueryRequest, Record, RetrieveRequest,
-    ScoredPoint, ScrollRequest, ScrollRequestBuilder, UpdateOperation, WithPayloadInterface, WithVector,
+    PointOperations, PointStruct, PointStructPersisted, QueryRequest, Record, RetrieveRequest, ScoredPoint,
+    ScrollRequest, ScrollRequestBuilder, UpdateOperation, WithPayloadInterface, WithVector,
 };
 
 use super::super::engine::{EngineError, failed, guarded};
@@ -45,10 +45,6 @@ impl Shard {
 
     pub fn query(&self, request: QueryRequest) -> OperationResult<Vec<ScoredPoint>> {
         self.with(|shard| shard.query(request))
-    }
-
-    pub fn query_batch(&self, request: QueryBatchRequest) -> OperationResult<Vec<Vec<ScoredPoint>>> {
-        self.with(|shard| shard.query_batch(request))
     }
 
     pub fn scroll(&self, request: ScrollRequest) -> OperationResult<(Vec<Record>, Option<PointId>)> {

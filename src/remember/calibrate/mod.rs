@@ -1,12 +1,12 @@
 //! Where a gate comes from: questions with what each should find, and the gate that gets most of them right.
 //!
 //! A gate decides WHETHER there is an answer. Too low, the robot tells something that was not asked; too high, it denies
-//! what it remembers. The first is worse, so a wrong answer costs more ([`WRONG_COSTS`]) than a missed one ([`MISSED_COSTS`]). [`exchanges`],
-//! [`frames`] and [`facts`] ask their store's questions at every gate with the very functions that answer on the robot;
+//! what it remembers. The first is worse, so a wrong answer costs more ([`WRONG_COSTS`]) than a missed one ([`MISSED_COSTS`]). [`exchanges`]
+//! and [`frames`] ask their store's questions at every gate with the very functions that answer on the robot, and
+//! [`facts`](super::knowledge::questions) theirs with their rivals;
 //! the gate is chosen over the tune half of the questions, and the held half only says how well that went.
 
 pub mod exchanges;
-pub mod facts;
 pub mod frames;
 pub mod write;
 
@@ -101,6 +101,24 @@ impl Measured {
             Outcome::Wrong => true,
             Outcome::Nothing => self.answerable,
         }
+    }
+}
+
+/// What one question's best match was, where the score alone decides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Scored {
+    pub question: String,
+    pub best: f32,
+    /// Whether the best match is the one that answers; `None` for a question that nothing answers.
+    pub right: Option<bool>,
+}
+
+impl Scored {
+    /// What it comes to at every gate.
+    #[must_use]
+    pub fn measured(&self, half: Half) -> Measured {
+        let answer = |gate| (self.best >= gate).then_some(self.right == Some(true));
+        Measured::new(&self.question, half, self.right.is_some(), Some(self.best), answer)
     }
 }
 
@@ -207,8 +225,7 @@ mod tests {
 
     /// Answered by likeness alone, with what `right` says.
     fn measured(best: f32, right: Option<bool>) -> Measured {
-        let answer = |gate: f32| (best >= gate).then_some(right == Some(true));
-        Measured::new("", Half::Tune, right.is_some(), Some(best), answer)
+        Scored { question: String::new(), best, right }.measured(Half::Tune)
     }
 
     #[test]

@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use super::super::beside::engine::Shard;
 use super::super::engine::{EngineError, check_vector, failed, guarded, index, json_path, log_options};
-use super::hybrid::{WORDS, counted};
+use super::hybrid::{WORDS, count_words_of_older_exchanges, counted};
 use super::payload::{JPEG, KIND, LABELS, LOOKED, Stored};
 use crate::remember::{Exchange, Frame, TimeRange};
 use crate::robot::Direction;
@@ -147,9 +147,8 @@ impl Engine {
             // Which vectors there are is the shard's own: an older one lacks the words.
             let shard = EdgeShard::load(path, Some(settings(search_threads).build())).map_err(failed)?;
             check_contract(&shard)?;
-            let engine = Self { shard: Shard::new(shard) };
-            engine.count_words_of_older_exchanges()?;
-            Ok(engine)
+            count_words_of_older_exchanges(&shard)?;
+            Ok(Self { shard: Shard::new(shard) })
         })
     }
 

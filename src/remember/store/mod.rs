@@ -330,12 +330,6 @@ impl Memory {
         self.blocking(move |inner| inner.recall(&query)).await
     }
 
-    /// The lock of the memory's folder, for what else this process keeps in it.
-    #[must_use]
-    pub fn lock(&self) -> Arc<Lock> {
-        Arc::clone(&self.inner.lock)
-    }
-
     /// What a question's answer about what was said is chosen from, each with its scores, in no order and whatever the
     /// gate: for measuring.
     ///
@@ -351,6 +345,12 @@ impl Memory {
     /// [`MemoryError`].
     pub fn search_once(&self, what: Searching, question: &str, limit: usize) -> Result<usize, MemoryError> {
         self.inner.search_once(what, question, limit)
+    }
+
+    /// The lock of the memory's folder, for what else this process keeps in it.
+    #[must_use]
+    pub fn lock(&self) -> Arc<Lock> {
+        Arc::clone(&self.inner.lock)
     }
 
     /// Flushes, if something was written and not flushed yet.

@@ -18,9 +18,9 @@ fn without_words(path: &Path, exchanges: &[Exchange]) {
         .vector(Space::Text.name(), EdgeVectorParamsBuilder::new(TEXT_DIMENSION, Distance::Cosine).build())
         .vector(Space::Image.name(), EdgeVectorParamsBuilder::new(IMAGE_DIMENSION, Distance::Cosine).build())
         .build();
-    let shard = EdgeShard::new(path, config).unwrap();
-    make_indexes(&shard).unwrap();
-    let old = Engine { shard: Shard::new(shard) };
+    let old = EdgeShard::new(path, config).unwrap();
+    make_indexes(&old).unwrap();
+    let old = Engine { shard: Shard::new(old) };
     let points = exchanges.iter().map(|exchange| {
         let vectors = Vectors::new_named([(Space::Text.name(), vector(&exchange.line()))]);
         Point(PointStruct::new(PointId::Uuid(exchange.id()), vectors, exchange.payload()))

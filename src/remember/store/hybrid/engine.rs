@@ -20,53 +20,49 @@ use crate::remember::words::{self, Asked, Bag, Weights};
 /// The named sparse vector of an exchange's words.
 pub const WORDS: &str = "words";
 
-impl Engine {
-    /// Gives the exchanges of an older shard their words. Interrupted, it goes on at the next opening.
-    pub(in super::super) fn count_words_of_older_exchanges(&self) -> Result<(), EngineError> {
-        let has_words = |shard: &EdgeShard| Ok(shard.config().sparse_vectors.contains_key(WORDS));
-        if !self.shard.with(has_words).map_err(failed)? {
-            let config = VectorNameConfig::sparse(SparseVectorConfig { modifier: Some(Modifier::Idf), datatype: None });
-            let create = CreateVectorName { vector_name: WORDS.into(), config };
-            let create = VectorNameOperations::CreateVectorName(create);
-            self.shard.update(UpdateOperation::VectorNameOperation(create)).map_err(failed)?;
-        }
-        let mut lacking = filter::<Exchange>(&Scope::default())?;
-        lacking.must_not = Some(vec![Condition::HasVector(HasVectorCondition { has_vector: WORDS.into() })]);
-        let (mut from, mut counted_words) = (None, 0);
-        loop {
-            let request = ScrollRequestBuilder::new()
-                .limit(PAGE)
-                .filter(lacking.clone())
-                .with_payload(WithPayloadInterface::Bool(true));
-            let request = match from {
-                Some(from) => request.offset(from),
-                None => request,
-            };
-            let (records, next) = self.shard.scroll(request.build()).map_err(failed)?;
-            let mut points = Vec::with_capacity(records.len());
-            for record in records {
-                if let Some(counted) = counted(&read::<Exchange>(record.payload)?)? {
-                    let named = HashMap::from([(WORDS.into(), VectorPersisted::Sparse(counted))]);
-                    points.push(PointVectorsPersisted { id: record.id, vector: VectorStructPersisted::Named(named) });
-                }
-            }
-            if !points.is_empty() {
-                counted_words += points.len();
-                let update = VectorOperations::UpdateVectors(UpdateVectorsOp { points, update_filter: None });
-                self.shard.update(UpdateOperation::VectorOperation(update)).map_err(failed)?;
-                tracing::info!(
-                    exchanges = counted_words,
-                    "an older memory's exchanges are made findable by their words"
-                );
-            }
-            match next {
-                Some(next) => from = Some(next),
-                None => break,
-            }
-        }
-        if counted_words > 0 { self.shard.flush().map_err(failed) } else { Ok(()) }
+/// Gives the exchanges of an older shard their words. Interrupted, it goes on at the next opening.
+pub fn count_words_of_older_exchanges(shard: &EdgeShard) -> Result<(), EngineError> {
+    if !shard.config().sparse_vectors.contains_key(WORDS) {
+        let config = VectorNameConfig::sparse(SparseVectorConfig { modifier: Some(Modifier::Idf), datatype: None });
+        let create = CreateVectorName { vector_name: WORDS.into(), config };
+        let create = VectorNameOperations::CreateVectorName(create);
+        shard.update(UpdateOperation::VectorNameOperation(create)).map_err(failed)?;
     }
+    let mut lacking = filter::<Exchange>(&Scope::default())?;
+    lacking.must_not = Some(vec![Condition::HasVector(HasVectorCondition { has_vector: WORDS.into() })]);
+    let (mut from, mut counted_words) = (None, 0);
+    loop {
+        let request = ScrollRequestBuilder::new()
+            .limit(PAGE)
+            .filter(lacking.clone())
+            .with_payload(WithPayloadInterface::Bool(true));
+        let request = match from {
+            Some(from) => request.offset(from),
+            None => request,
+        };
+        let (records, next) = shard.scroll(request.build()).map_err(failed)?;
+        let mut points = Vec::with_capacity(records.len());
+        for record in records {
+            if let Some(counted) = counted(&read::<Exchange>(record.payload)?)? {
+                let named = HashMap::from([(WORDS.into(), VectorPersisted::Sparse(counted))]);
+                points.push(PointVectorsPersisted { id: record.id, vector: VectorStructPersisted::Named(named) });
+            }
+        }
+        if !points.is_empty() {
+            counted_words += points.len();
+            let update = VectorOperations::UpdateVectors(UpdateVectorsOp { points, update_filter: None });
+            shard.update(UpdateOperation::VectorOperation(update)).map_err(failed)?;
+            tracing::info!(exchanges = counted_words, "an older memory's exchanges are made findable by their words");
+        }
+        match next {
+            Some(next) => from = Some(next),
+            None => break,
+        }
+    }
+    if counted_words > 0 { shard.flush().map_err(failed) } else { Ok(()) }
+}
 
+impl Engine {
     /// The memories nearest to `vector` by cosine and those nearest to `asked` by BM25, at most `limit` of each, with
     /// what the question's terms weigh. One batch of searches.
     pub fn hybrid<S: Stored>(
@@ -96,8 +92,11 @@ impl Engine {
                 searches.push(request.build());
             }
             searches.extend(asked.terms().iter().map(|term| holder_of(*term)).collect::<Result<Vec<_>, _>>()?);
-            let mut answers =
-                self.shard.query_batch(QueryBatchRequest { queries: searches }).map_err(failed)?.into_iter();
+            let mut answers = self
+                .shard
+                .with(|shard| shard.query_batch(QueryBatchRequest { queries: searches }))
+                .map_err(failed)?
+                .into_iter();
             let alike = answers.next().unwrap_or_default();
             let worded = if asked.terms().is_empty() { Vec::new() } else { answers.next().unwrap_or_default() };
             let found: Vec<(u32, f32)> =

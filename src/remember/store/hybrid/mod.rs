@@ -2,7 +2,7 @@
 
 mod engine;
 
-pub use engine::{WORDS, counted};
+pub use engine::{WORDS, count_words_of_older_exchanges, counted};
 
 use crate::remember::words::{Bag, Weights};
 
