@@ -13,6 +13,7 @@
 //! On SIGTERM or Ctrl-C the window is stored, the shard flushed, the microphone closed and the head put to rest, within
 //! ten seconds.
 
+mod body;
 pub mod diary;
 mod listening;
 pub mod parts;
@@ -76,6 +77,7 @@ pub async fn live(config: &Config, robot: Arc<dyn Robot>, clock: Clock, diary: D
     let desk = Desk { memory: memory.clone(), folder, clock: clock.clone(), health: Arc::clone(&health) };
     // The folder is ours even where its shard could not be opened.
     open_socket(config, desk, &diary);
+    body::watch(Arc::clone(&robot), Arc::clone(&health));
     if let Ok(memory) = memory.clone() {
         keep_flushed(memory, config.remember.flush_every_s, Arc::clone(&diary));
     }

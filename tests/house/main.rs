@@ -21,6 +21,7 @@ mod looking;
 mod offline_brain;
 mod remembering;
 mod scripted_server;
+mod sdk;
 mod seeing;
 mod seeing_again;
 mod simulating;
