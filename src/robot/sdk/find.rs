@@ -33,7 +33,8 @@ print(get('INSTSONAME'))
 print(get('LIBDIR'))
 print(get('LIBPL'))
 print(get('MULTIARCH'))
-print(sys.base_prefix)";
+print(sys.base_prefix)
+print(sys.version.replace('\\n', ' '))";
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct Found {
     /// The SDK's version.
     pub sdk: String,
     pub libpython: PathBuf,
+    /// The very build that python is, as its library must be.
+    pub build: String,
     pub bridge: PathBuf,
 }
 
@@ -105,7 +108,7 @@ pub fn find(settings: &Settings) -> Result<Found, FindError> {
         name: if name.is_empty() { format!("libpython{version}.so") } else { name },
         version: version.clone(),
     })?;
-    Ok(Found { program, version, sdk, libpython, bridge: bridge()? })
+    Ok(Found { program, version, sdk, libpython, build: next(), bridge: bridge()? })
 }
 
 fn is_new_enough(version: &str) -> Option<bool> {
@@ -117,13 +120,9 @@ fn is_new_enough(version: &str) -> Option<bool> {
 /// Debian's is one, and has the library in a package of its own.
 fn libpython(version: &str, name: &str, [lib, config, multiarch, base]: &[String; 4]) -> Option<PathBuf> {
     let name = if name.contains(".so") { name.to_owned() } else { format!("libpython{version}.so.1.0") };
-    let folders = [
-        PathBuf::from(lib),
-        Path::new(lib).join(multiarch),
-        Path::new(base).join("lib"),
-        Path::new("/usr/lib").join(multiarch),
-        PathBuf::from(config),
-    ];
+    let base = Path::new(base).join("lib");
+    let folders =
+        [PathBuf::from(lib), Path::new(lib).join(multiarch), base.clone(), base.join(multiarch), PathBuf::from(config)];
     folders.into_iter().map(|folder| folder.join(&name)).find(|path| path.is_absolute() && path.is_file())
 }
 

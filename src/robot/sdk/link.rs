@@ -56,13 +56,15 @@ pub(super) struct Link {
     room: Vec<u8>,
     /// What the next picture needs.
     picture_room: usize,
+    /// Memory for it, as it is asked for again until there is one.
+    next_picture: Vec<u8>,
 }
 
 impl Link {
     /// Loads Python and the SDK, and begins to connect. Takes 3 to 8 s.
     pub(super) fn start(found: &Found, settings: &Settings) -> Result<Self, String> {
-        let bridge = Bridge::open(&found.libpython, &found.bridge)?;
-        let mut link = Self { bridge, room: vec![0; ROOM], picture_room: PICTURE_ROOM };
+        let bridge = Bridge::open(found)?;
+        let mut link = Self { bridge, room: vec![0; ROOM], picture_room: PICTURE_ROOM, next_picture: Vec::new() };
         let told = json!({
             "host": settings.host,
             "port": settings.port,
@@ -149,8 +151,13 @@ impl Link {
 
     /// The newest picture, where there is one since the last.
     pub(super) fn picture(&mut self) -> Result<Option<Pixels>, Trouble> {
-        let (mut size, mut bgr) = ([0.0; 2], vec![0; self.picture_room]);
+        let (mut size, mut bgr) = ([0.0; 2], std::mem::take(&mut self.next_picture));
+        bgr.resize(self.picture_room, 0);
         let answered = self.bridge.ask(Ask::Picture, (&[], &[]), (&mut size, &mut bgr));
+        if answered.status == Status::Nothing {
+            self.next_picture = bgr;
+            return Ok(None);
+        }
         bgr.truncate(answered.bytes);
         let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match answered.status {

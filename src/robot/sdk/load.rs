@@ -5,10 +5,12 @@
 //! nor started in a process of its own (a picture is 2.7 MB, ten times a second).
 #![allow(unsafe_code)]
 
+use std::ffi::{CStr, c_char};
 use std::path::Path;
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
+use super::find::Found;
 use super::interface::{Ask, CALL_SYMBOL, Call, Status, VERSION, VERSION_SYMBOL};
 
 /// The opened library. It stays open until the process ends.
@@ -27,16 +29,29 @@ impl Bridge {
     /// Opens libpython for everything that comes after it, then the bridge.
     ///
     /// # Errors
-    /// A sentence: what could not be opened, or that the bridge is of another version.
-    pub(super) fn open(libpython: &Path, bridge: &Path) -> Result<Self, String> {
+    /// A sentence: what could not be opened, that libpython is not the environment's, or that the bridge is of another
+    /// version.
+    pub(super) fn open(Found { libpython, build, bridge, .. }: &Found) -> Result<Self, String> {
         let open = |path: &Path| {
             // SAFETY: opening runs the library's own start. Both are what they are by name: Python's library of the
             // robot's environment and the one built with this program.
             let library = unsafe { Library::open(Some(path.as_os_str()), RTLD_NOW | RTLD_GLOBAL) };
             library.map_err(|error| format!("{} cannot be loaded: {error}", path.display()))
         };
+        let python = open(libpython)?;
+        let is_no_python = |error| format!("{} is no Python: {error}", libpython.display());
+        // SAFETY: Python's own function of this name, which may be called before anything else and gives a text that
+        // lives as long as the library.
+        let words = unsafe {
+            let version = python.get::<extern "C" fn() -> *const c_char>(b"Py_GetVersion").map_err(is_no_python)?;
+            CStr::from_ptr(version()).to_string_lossy().replace('\n', " ")
+        };
+        // Its modules would ask for what another build does not have.
+        if words != *build {
+            return Err(format!("{} is Python {words}, and the environment's is {build}", libpython.display()));
+        }
         // Never closed: Python's threads run in it.
-        std::mem::forget(open(libpython)?);
+        std::mem::forget(python);
         let library = open(bridge)?;
         let missing = |error| format!("{} is not the bridge library: {error}", bridge.display());
         // SAFETY: the symbol is this function in every version of the library.

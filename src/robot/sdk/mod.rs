@@ -213,9 +213,12 @@ impl Sdk {
                 why: "they are off and could not be switched on, so nothing moved; look at the robot's own page".into(),
             })?;
         }
-        // Found where it is, the first pose goes out within a tenth of a second.
-        let is_there = |body: &mut Body| body.mover.is_some().then_some(());
-        self.shared.wait(ANSWER, is_there).ok_or_else(|| failed("the robot does not say where its head is".into()))
+        // After a loss the SDK takes up to two seconds to take poses again, though its state comes.
+        let moves = |body: &mut Body| body.moves.then_some(());
+        self.shared.wait(MOTORS, moves).ok_or_else(|| {
+            let why = self.shared.body().refused.take();
+            failed(why.unwrap_or_else(|| "the robot does not say where its head is".into()))
+        })
     }
 
     /// Begins a movement, waits for its end, and judges whether the body came along.

@@ -163,6 +163,7 @@ impl Pump {
         let is_asleep = body.mover.as_ref().is_some_and(Mover::is_asleep);
         if is_new || !state.connected || !state.motors_on {
             self.moving = false;
+            body.moves = false;
         } else if !self.moving {
             // It is where it is found: somebody else, or gravity, may have moved it.
             let found = state.pose.nearest_safe();
@@ -213,8 +214,16 @@ impl Pump {
         let sent = self.link.target(&pose);
         let mut body = self.shared.body();
         match sent {
-            Ok(()) => body.sent = Some(pose),
-            Err(trouble) => body.refused = Some(trouble.why()),
+            Ok(()) => {
+                body.sent = Some(pose);
+                body.moves = true;
+            }
+            Err(trouble) => {
+                // The motion's time goes on without the body: it is found anew where it stands, or it would jump.
+                self.moving = false;
+                body.moves = false;
+                body.refused = Some(trouble.why());
+            }
         }
     }
 

@@ -52,6 +52,8 @@ pub(super) struct Body {
     pub mover: Option<Mover>,
     /// The newest pose that was sent.
     pub sent: Option<Pose>,
+    /// Whether the newest pose went out.
+    pub moves: bool,
     /// Why a pose was not sent, since somebody last looked.
     pub refused: Option<String>,
     pub sound: SoundQueue,
@@ -83,6 +85,7 @@ impl Shared {
             state: State::default(),
             mover: None,
             sent: None,
+            moves: false,
             refused: None,
             sound: SoundQueue::default(),
             shot: None,

@@ -42,12 +42,19 @@ fn a_daemon_that_stops_dies_and_restarts_is_noticed_within_two_seconds_and_found
         within(Duration::from_secs(5), "it looks where it looked", || (sdk.now().pose.yaw - 0.785).abs() < 0.04);
         sdk.gesture(Gesture::Nod).unwrap();
 
+        daemon.post("/api/daemon/restart", "");
+        let lost = within(NOTICED * 3, "a restart by its own page is noticed", || sdk.state().is_err());
+        let found = within(STARTS_WITHIN, "it is found again", || sdk.state().is_ok());
+        println!("restarted by its own page: gone after {lost:?}, found after {found:?}");
+        sdk.look(Direction::Left).unwrap();
+
         daemon.post("/api/daemon/stop?goto_sleep=false", "");
         let lost = within(NOTICED, "a stopped robot is noticed", || sdk.state().is_err());
-        println!("stopped by its own page: noticed after {lost:?}: {}", sdk.state().unwrap_err());
-        daemon.post("/api/daemon/start?wake_up=false", "");
-        let found = within(STARTS_WITHIN, "it is found again", || sdk.state().is_ok());
-        println!("started by its own page: found after {found:?}");
+        println!("stopped by its own page: noticed after {lost:?}");
+        within(AGAIN, "the reason is told", || sdk.state().is_err_and(|why| why.contains("state stopped")));
+        daemon.signal(Signal::KILL);
+        daemon.restart();
+        within(STARTS_WITHIN, "the new one is found", || sdk.state().is_ok());
         sdk.look(Direction::Ahead).unwrap();
         sdk.rest();
     });

@@ -1,14 +1,15 @@
 """A stand-in for the SDK's media: camera and sound without hardware. It is no part of the SDK.
 
 Python loads this by itself when its folder is in PYTHONPATH. The SDK's own classes stay as they are; only the name of
-its media manager stands for this one. What was played comes back as what is heard where REACHY_STUB=echo; otherwise
-the microphone hears a quiet room, or the WAV files of a folder.
+its media manager stands for this one. Where REACHY_STUB=echo, what was played comes back as what is heard. Where it is
+the path of a folder, somebody says 0.wav as soon as there is a file 0.go, then 1.wav, and so on. The rest is a quiet room.
 """
 
 import os
 import sys
 import threading
 import time
+import wave
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import PathFinder
 
@@ -26,6 +27,8 @@ class Audio:
         self.cleared = 0
         self.began = time.monotonic()
         self.read = 0
+        self.spoken = 0
+        self.saying = None
 
     def clear_player(self):
         with self.lock:
@@ -51,6 +54,8 @@ class StubMedia:
         self.camera = Camera()
         self.shot = -1
         self.noise = numpy.random.default_rng(1)
+        self.still = numpy.full((720, 1280, 3), 90, dtype=numpy.uint8)
+        self.still[:, :640] = (200, 60, 60)
 
     def start_recording(self):
         pass
@@ -78,7 +83,13 @@ class StubMedia:
             audio.read += int((late - 2.0) * RATE / CHUNK)
         audio.read += 1
         sound = (self.noise.random((CHUNK, CHANNELS), dtype=self.numpy.float32) - 0.5) * 0.001
-        if os.environ.get("REACHY_STUB") == "echo":
+        if os.environ["REACHY_STUB"] != "echo":
+            self.speak(os.environ["REACHY_STUB"])
+        if audio.saying is not None:
+            piece = audio.saying[:CHUNK]
+            audio.saying = audio.saying[CHUNK:] if len(audio.saying) > CHUNK else None
+            sound[: len(piece)] += piece[:, None]
+        if os.environ["REACHY_STUB"] == "echo":
             with audio.lock:
                 if audio.played:
                     piece = audio.played[0][:CHUNK]
@@ -87,6 +98,18 @@ class StubMedia:
                         audio.played.pop(0)
                     sound[: len(piece)] += piece[:, None]
         return sound
+
+    def speak(self, folder):
+        """The next recording, where its time has come; 16-bit, one channel, at this rate."""
+        audio = self.audio
+        path = os.path.join(folder, str(audio.spoken))
+        if audio.saying is not None or not os.path.exists(path + ".go"):
+            return
+        audio.spoken += 1
+        with wave.open(path + ".wav") as recording:
+            assert (recording.getframerate(), recording.getnchannels(), recording.getsampwidth()) == (RATE, 1, 2)
+            raw = recording.readframes(recording.getnframes())
+        audio.saying = self.numpy.frombuffer(raw, dtype=self.numpy.int16).astype(self.numpy.float32) / 32_768
 
     def push_audio_sample(self, data):
         with self.audio.lock:
@@ -101,9 +124,8 @@ class StubMedia:
                 return None
         self.shot = now
         # Its number in the first pixel, blue left of the middle, noise below, as a camera has.
-        frame = self.numpy.full((720, 1280, 3), 90, dtype=self.numpy.uint8)
-        frame[:, :640] = (200, 60, 60)
-        frame[600:, :, 0] = self.noise.integers(0, 255, (120, 1280), dtype=self.numpy.uint8)
+        frame = self.still
+        frame[700:, :, 0] = self.noise.integers(0, 255, (20, 1280), dtype=self.numpy.uint8)
         frame[0, 0] = (now % 256, now // 256 % 256, 0)
         return self.numpy.frombuffer(frame.tobytes(), dtype=self.numpy.uint8).reshape(frame.shape)
 

@@ -27,6 +27,8 @@ LOOK_EVERY = 0.25
 TRY_EVERY = 1.0
 # How long the SDK may wait for the first state of a new connection, in seconds. Its daemon sends fifty a second.
 FIRST_STATE = 3.0
+# How long the daemon may take to say what is wrong, in seconds.
+ASKED = 2.0
 MOTORS = {"disabled": 0.0, "enabled": 1.0, "gravity_compensation": 2.0}
 UNKNOWN = -1.0
 
@@ -58,8 +60,8 @@ class Body:
             alive = robot is not None and robot.client.is_connected()
             if alive and self._stopped(robot):
                 alive = False
-            elif robot is not None and not alive:
-                self._why = "the robot's own daemon has stopped answering"
+            elif self._alive and not alive:
+                self._why = "it has stopped answering"
             self._alive = alive
             if (not alive or self._renew) and self._building is None and not self._closed:
                 self._building = threading.Thread(target=self._build, name="body-build", daemon=True)
@@ -71,9 +73,7 @@ class Body:
         status = self._status(robot)
         if status is None or status.state.value in ("running", "starting"):
             return False
-        self._why = f"the robot's own daemon says that it is {status.state.value}"
-        if status.error:
-            self._why += f" ({status.error})"
+        self._why = f"it says that it is in state {status.state.value}" + (f": {status.error}" if status.error else "")
         return True
 
     def _build(self) -> None:
@@ -108,12 +108,23 @@ class Body:
             if self._volume is not None:
                 self._set_volume(self._volume)
         except Exception as error:
-            self._why = str(error) or type(error).__name__
+            self._why = self._diagnosis() or str(error) or type(error).__name__
             if robot is not None and robot is not self._robot:
                 self._let_go(robot)
             time.sleep(TRY_EVERY)
         finally:
             self._building = None
+
+    def _diagnosis(self) -> str | None:
+        """What the daemon itself says of a robot that cannot be connected to."""
+        try:
+            status = requests.get(f"http://{self._host}:{self._port}/api/daemon/status", timeout=ASKED).json()
+            return f"it says that it is in state {status['state']}" + (f": {status['error']}" if status["error"] else "")
+        except requests.ConnectionError:
+            return f"nothing answers at {self._host}:{self._port}: is it running?"
+        except Exception:
+            # It is there and gives no sense; the SDK's own words are better.
+            return None
 
     @staticmethod
     def _let_go(robot: ReachyMini) -> None:
