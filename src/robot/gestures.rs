@@ -107,11 +107,11 @@ const DANCE: [Key; 8] = [
 ];
 
 const HAPPY: [Key; 6] = [
-    key(0.30, Pose { z: 0.010, pitch: -0.14, right: 0.4, left: -0.4, ..HELD }),
-    key(0.22, Pose { z: 0.010, pitch: -0.14, roll: 0.08, right: -0.3, left: 0.3, ..HELD }),
-    key(0.22, Pose { z: 0.012, pitch: -0.14, roll: -0.08, right: 0.4, left: -0.4, ..HELD }),
-    key(0.22, Pose { z: 0.010, pitch: -0.12, roll: 0.08, right: -0.3, left: 0.3, ..HELD }),
-    key(0.22, Pose { z: 0.012, pitch: -0.10, right: 0.4, left: -0.4, ..HELD }),
+    key(0.30, Pose { z: 0.005, pitch: -0.14, right: 0.4, left: -0.4, ..HELD }),
+    key(0.22, Pose { z: 0.005, pitch: -0.14, roll: 0.08, right: -0.3, left: 0.3, ..HELD }),
+    key(0.22, Pose { z: 0.006, pitch: -0.14, roll: -0.08, right: 0.4, left: -0.4, ..HELD }),
+    key(0.22, Pose { z: 0.005, pitch: -0.12, roll: 0.08, right: -0.3, left: 0.3, ..HELD }),
+    key(0.22, Pose { z: 0.006, pitch: -0.10, right: 0.4, left: -0.4, ..HELD }),
     key(0.40, HELD),
 ];
 
@@ -129,8 +129,8 @@ const CURIOUS: [Key; 3] = [
 ];
 
 const SURPRISED: [Key; 3] = [
-    key(0.25, Pose { x: -0.012, z: 0.012, pitch: -0.18, right: 0.5, left: -0.5, ..HELD }),
-    key(0.60, Pose { x: -0.010, z: 0.012, pitch: -0.16, right: 0.5, left: -0.5, ..HELD }),
+    key(0.25, Pose { x: -0.010, z: 0.004, pitch: -0.15, right: 0.5, left: -0.5, ..HELD }),
+    key(0.60, Pose { x: -0.009, z: 0.004, pitch: -0.14, right: 0.5, left: -0.5, ..HELD }),
     key(0.55, HELD),
 ];
 

@@ -18,9 +18,11 @@ const LOOK_TAKES: f64 = 0.9;
 const MOOD_TAKES: f64 = 0.6;
 /// How long a turn of the gaze takes, in seconds. Not measured.
 const GAZE_TAKES: f64 = 0.5;
-/// Farthest turn of the gaze from where the robot looks, in radians (20° and 12°): the picture still shows the same part
-/// of the room. What is farther off stays aside of the middle.
-const GAZE_MOST: (f64, f64) = (0.35, 0.21);
+/// Farthest turn of the gaze aside from where the robot looks, in radians (20°): the picture still shows the same part of
+/// the room. What is farther off stays aside of the middle.
+const GAZE_ASIDE: f64 = 0.35;
+/// Farthest up and down, in radians (7° and 12°): a gesture on top must still be within the legs' reach.
+const GAZE_NODS: (f64, f64) = (-0.12, 0.21);
 /// A gaze that is this near to what it follows stays where it is, in radians (4°), so that it does not tremble.
 const GAZE_STILL: f64 = 0.07;
 /// Pictures that were taken until this long after the gaze turned still show the old one, in seconds. Not measured.
@@ -257,8 +259,8 @@ impl Mover {
             return false;
         }
         let (yaw, pitch) = (self.gaze.to.yaw + left, self.gaze.to.pitch + down);
-        let yaw = yaw.clamp(-GAZE_MOST.0, GAZE_MOST.0);
-        let pitch = pitch.clamp(-GAZE_MOST.1, GAZE_MOST.1);
+        let yaw = yaw.clamp(-GAZE_ASIDE, GAZE_ASIDE);
+        let pitch = pitch.clamp(GAZE_NODS.0, GAZE_NODS.1);
         self.gaze.go(Pose { yaw, pitch, ..Pose::default() }, GAZE_TAKES, now);
         true
     }

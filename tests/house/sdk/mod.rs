@@ -205,7 +205,7 @@ fn every_pose_of_every_gesture_can_be_reached_by_the_sdks_own_kinematics() {
     // Where it looks, and where its gaze may be at most.
     let looks = [(0.0, 0.0), (0.785, 0.26), (-0.785, -0.26)].map(|(yaw, body)| Pose { yaw, body, ..AHEAD });
     let gazes =
-        [(0.35, 0.21), (-0.35, 0.21), (0.35, -0.21), (-0.35, -0.21)].map(|(yaw, pitch)| Pose { yaw, pitch, ..AHEAD });
+        [(0.35, 0.21), (-0.35, 0.21), (0.35, -0.12), (-0.35, -0.12)].map(|(yaw, pitch)| Pose { yaw, pitch, ..AHEAD });
     for held in looks.into_iter().chain(gazes) {
         for sequence in Gesture::ALL.into_iter().filter_map(Gesture::sequence) {
             for step in 0..=(sequence.seconds() * 50.0) as u32 {

@@ -58,6 +58,9 @@ class Body:
             robot = self._robot
             # Waits up to a second for the next word of the robot's daemon.
             alive = robot is not None and robot.client.is_connected()
+            if robot is not self._robot:
+                # A new connection came meanwhile.
+                continue
             if alive and self._stopped(robot):
                 alive = False
             elif self._alive and not alive:
