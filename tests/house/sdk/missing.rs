@@ -29,6 +29,9 @@ fn a_service_without_its_body_runs_as_a_silent_room_and_says_what_is_missing() {
         let told = told();
         told.contains("silent room") && told.contains("no-venv") && told.contains("[robot] venv")
     });
+    // The signals are taken last of all when it starts.
+    within(Duration::from_secs(10), "it has started", || told().contains("\"hearing\""));
+    std::thread::sleep(Duration::from_secs(1));
     assert!(service.try_wait().unwrap().is_none(), "it runs on");
     let began = Instant::now();
     kill_process(Pid::from_child(&service), Signal::TERM).unwrap();
