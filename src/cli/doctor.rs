@@ -1,5 +1,7 @@
 //! `doctor`: for each part, that it works, or what to do. While the service runs, the service is asked.
 
+mod body;
+
 use std::process::ExitCode;
 
 use console::style;
@@ -85,7 +87,8 @@ async fn look(config: &Config) -> Vec<PartHealth> {
     let clock = parts::clock(config);
     let time = clock.as_ref().map(time_line).map_err(ToString::to_string);
     let clock = clock.unwrap_or_else(|_| Clock::system());
-    let mut found = vec![part("clock", time), part("robot", robot_line(config))];
+    let mut found = vec![part("clock", time)];
+    found.extend(body::look(config).await);
     found.extend(hearing(config).await);
     found.push(part("seeing", seeing_line(config).await));
     found.push(part("pictures", pictures_line(config).await));
@@ -97,10 +100,6 @@ async fn look(config: &Config) -> Vec<PartHealth> {
 
 fn time_line(clock: &Clock) -> String {
     clock.now_here().strftime("it is %A, %-d %B %Y, %H:%M (%Q)").to_string()
-}
-
-fn robot_line(config: &Config) -> Result<String, String> {
-    parts::robot(config, 0).map(|(robot, _)| robot.describe()).map_err(|error| error.to_string())
 }
 
 async fn hearing(config: &Config) -> Vec<PartHealth> {

@@ -33,10 +33,19 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RobotConfig {
-    /// `sim`: the built-in simulated robot.
+    /// `sim`: the built-in simulated robot; `sdk`: a Reachy Mini through its own SDK.
     pub body: BodyKind,
     /// The scripted day that the simulated robot plays; empty: a silent room.
     pub day: PathBuf,
+    /// The Python environment that has the robot's SDK; the robot's own by default.
+    pub venv: PathBuf,
+    /// The machine on which the robot's own daemon runs.
+    pub host: String,
+    /// The port of the robot's own daemon.
+    pub port: u16,
+    /// The speaker's volume, 0 to 100; unset: as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<u8>,
     /// IANA name of the house's time zone, as in `Europe/Berlin`; empty: the machine's own.
     pub time_zone: String,
 }
@@ -46,6 +55,7 @@ pub struct RobotConfig {
 pub enum BodyKind {
     #[default]
     Sim,
+    Sdk,
 }
 
 /// Hearing. The endpointing numbers (`speech_on` to `max_utterance_s`) were measured together on ten turns of
@@ -279,7 +289,15 @@ pub struct LimitsConfig {
 
 impl Default for RobotConfig {
     fn default() -> Self {
-        Self { body: BodyKind::Sim, day: PathBuf::new(), time_zone: String::new() }
+        Self {
+            body: BodyKind::Sim,
+            day: PathBuf::new(),
+            venv: "/venvs/mini_daemon".into(),
+            host: "localhost".into(),
+            port: 8_000,
+            volume: None,
+            time_zone: String::new(),
+        }
     }
 }
 
@@ -458,6 +476,7 @@ impl Config {
             }
         };
         resolve(&mut self.robot.day);
+        resolve(&mut self.robot.venv);
         resolve(&mut self.see.onnx_runtime);
         resolve(&mut self.remember.folder);
         resolve(&mut self.knowledge.facts);

@@ -34,7 +34,18 @@ use Allowed::{Address, Flag, Language, Number, OneOf, Text, Whole, Zone};
 /// Every key, section by section in the order of the file. The ranges are wide: they keep out what cannot work or
 /// what was meant in another unit, and leave the rest to the owner.
 const SECTIONS: [(&str, &[(&str, Allowed)]); 11] = [
-    ("robot", &[("body", OneOf(&["sim"])), ("day", Text(0, "the path of a file")), ("time_zone", Zone)]),
+    (
+        "robot",
+        &[
+            ("body", OneOf(&["sim", "sdk"])),
+            ("day", Text(0, "the path of a file")),
+            ("venv", Text(1, "the path of a folder")),
+            ("host", Text(1, "the name of a machine")),
+            ("port", Whole(1, 65_535, "as ports go")),
+            ("volume", Whole(0, 100, "percent")),
+            ("time_zone", Zone),
+        ],
+    ),
     (
         "listen",
         &[
@@ -375,8 +386,8 @@ mod tests {
     }
 
     /// The keys that a config may leave out even when it is written in full.
-    const UNSET: [(&str, &str); 4] =
-        [("remember", "exchange_gate"), ("see", "near_duplicate"), ("see", "frame_gate"), ("knowledge", "fact_gate")];
+    const UNSET: [(&str, &str); 5] =
+        [("robot", "volume"), ("remember", "exchange_gate"), ("see", "near_duplicate"), ("see", "frame_gate"), ("knowledge", "fact_gate")];
 
     #[test]
     fn the_table_has_every_key_of_the_config_and_no_other() {

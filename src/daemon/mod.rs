@@ -13,6 +13,7 @@
 //! On SIGTERM or Ctrl-C the window is stored, the shard flushed, the microphone closed and the head put to rest, within
 //! ten seconds.
 
+mod body;
 pub mod diary;
 mod listening;
 pub mod notify;
@@ -119,6 +120,7 @@ async fn live_for(
     };
     // The folder is ours even where its shard could not be opened.
     open_socket(config, desk, &diary);
+    body::watch(Arc::clone(&robot), Arc::clone(&health));
     if let Ok(memory) = memory.clone() {
         keep_flushed(memory, config.remember.flush_every_s, Arc::clone(&diary));
     }

@@ -34,6 +34,7 @@ use crate::remember::store::{FolderError, Lock, Opened, hold_folder};
 use crate::remember::{Memory, OpenError, Settings};
 use crate::robot::Robot;
 use crate::robot::day::{Day, DayError};
+use crate::robot::sdk::Sdk;
 use crate::robot::sim::Sim;
 use crate::see::detect::Yolox;
 use crate::see::eye::{Eye, EyeError, EyeSettings};
@@ -172,12 +173,16 @@ pub async fn open_memory(config: &Config, clock: &Clock) -> Result<Opened, PartE
     .await
 }
 
-/// The simulated robot and the clock that its day moves, or the machine's clock in a silent room.
+/// The robot and its clock: a Reachy Mini, which is looked for from now on; the simulated robot and the clock that its day
+/// moves; or the machine's clock in a silent room.
 ///
 /// # Errors
 /// [`PartError::Day`], [`PartError::TimeZone`].
 pub fn robot(config: &Config, part: usize) -> Result<(Arc<dyn Robot>, Clock), PartError> {
-    let BodyKind::Sim = config.robot.body;
+    if config.robot.body == BodyKind::Sdk {
+        let clock = clock(config)?;
+        return Ok((Arc::new(Sdk::start((&config.robot).into(), clock.clone())), clock));
+    }
     if config.robot.day.as_os_str().is_empty() {
         let clock = clock(config)?;
         return Ok((Arc::new(Sim::silent_room(clock.clone())), clock));
@@ -247,6 +252,7 @@ pub fn load_seeing(config: &Config) -> Result<Seeing, PartError> {
         // The simulated camera repeats its files.
         frozen_after_s: match config.robot.body {
             BodyKind::Sim => None,
+            BodyKind::Sdk => EyeSettings::default().frozen_after_s,
         },
     };
     let (eye, faces) = (Eye::new(detector, &settings)?, load_faces(config)?);

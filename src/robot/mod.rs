@@ -1,10 +1,15 @@
 //! The body behind one trait: what the robot can hear, see, say and move.
 //!
 //! Every call blocks and is made from a thread of its own, never from a tokio worker. [`sim`] is the built-in
-//! simulated robot, which plays a scripted day from files. When a body fails, the daemon goes on with what is left:
-//! a robot without a camera still talks.
+//! simulated robot, which plays a scripted day from files; [`sdk`] is a Reachy Mini through its own SDK. [`gestures`],
+//! [`pose`] and [`mover`] are what its motion is made of. When a body fails, the daemon goes on with what is left: a
+//! robot without a camera still talks.
 
 pub mod day;
+pub mod gestures;
+pub mod mover;
+pub mod pose;
+pub mod sdk;
 pub mod sim;
 
 use jiff::Timestamp;
@@ -75,7 +80,8 @@ pub struct FaceMark {
 /// A picture from the camera.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// The encoded file (JPEG or PNG) where the body has one; empty where the script gives annotations only.
+    /// The file where the body has one: JPEG, PNG, or PPM as a live camera's plain pixels; empty where the script gives
+    /// annotations only.
     pub encoded: Vec<u8>,
     /// What the scripted day says is in it; `None` where nobody said (a real camera).
     pub annotations: Option<Vec<Annotation>>,
@@ -180,6 +186,16 @@ pub enum Attention {
     Speaking,
 }
 
+/// Where a sound came from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SoundDirection {
+    /// How far to the left of where the head looks, in radians; negative to the right. Two microphones in a row cannot
+    /// tell before from behind: what is behind comes out mirrored.
+    pub left: f64,
+    /// Whether somebody is speaking now.
+    pub speaks: bool,
+}
+
 /// Why the body could not do what it was asked to.
 #[derive(Debug, Error)]
 pub enum RobotError {
@@ -239,6 +255,47 @@ pub trait Robot: Send + Sync {
 
     /// What the conversation is doing now.
     fn attend(&self, _attention: Attention) {}
+
+    /// Follows somebody with the head, as far as the picture goes on showing the same part of the room: `place` is
+    /// left, top, right, bottom in 0…1 of the newest picture. Returns at once; a place that is none changes nothing.
+    fn gaze(&self, _place: [f32; 4]) {}
+
+    /// Where the last sound came from; `None` for a body that cannot tell.
+    fn sound_direction(&self) -> Option<SoundDirection> {
+        None
+    }
+
+    /// Sets how loud the speaker is, 0 to 100.
+    ///
+    /// # Errors
+    /// [`RobotError`] when this cannot be set.
+    fn set_volume(&self, _percent: u8) -> Result<(), RobotError> {
+        Err(RobotError::Missing { part: "volume", why: "this body's cannot be set".into() })
+    }
+
+    /// Gets up, where it lies, and returns when it looks ahead.
+    ///
+    /// # Errors
+    /// [`RobotError`] when the body did not move.
+    fn wake(&self) -> Result<(), RobotError> {
+        Ok(())
+    }
+
+    /// Lies down, and returns when it lies. It goes on hearing.
+    ///
+    /// # Errors
+    /// [`RobotError`] when the body did not move.
+    fn sleep(&self) -> Result<(), RobotError> {
+        Ok(())
+    }
+
+    /// How the body is, for the health report: what works, or what does not and what to do.
+    ///
+    /// # Errors
+    /// The sentence, where something does not work.
+    fn state(&self) -> Result<String, String> {
+        Ok(self.describe())
+    }
 
     /// The end: the microphone closes, the head goes to rest. Never fails; logs instead.
     fn rest(&self);

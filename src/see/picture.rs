@@ -73,7 +73,7 @@ pub enum PictureFault {
     Frozen { seconds: u64 },
 }
 
-/// Decodes a JPEG or PNG and scales it down to at most [`WORKING_SIDE`] on its longer side.
+/// Decodes a JPEG, PNG or PPM and scales it down to at most [`WORKING_SIDE`] on its longer side.
 ///
 /// # Errors
 /// [`PictureFault`]: empty, too small or too large, unreadable, or torn. Brightness and hanging are judged apart.
@@ -84,6 +84,9 @@ pub fn decode(encoded: &[u8]) -> Result<Rgb, PictureFault> {
     if encoded.len() > LARGEST_ENCODED {
         return Err(PictureFault::Large { megabytes: encoded.len() as u64 / 1_000_000 });
     }
+    if let Some(plain) = encoded.strip_prefix(b"P6\n") {
+        return plain_pixels(plain)?.scaled_to(WORKING_SIDE);
+    }
     let mut reader = ImageReader::new(Cursor::new(encoded))
         .with_guessed_format()
         .map_err(|error| PictureFault::Corrupt { why: error.to_string() })?;
@@ -93,11 +96,7 @@ pub fn decode(encoded: &[u8]) -> Result<Rgb, PictureFault> {
     let jpeg = reader.format() == Some(ImageFormat::Jpeg);
     let decoder = reader.into_decoder().map_err(fault)?;
     let (width, height) = decoder.dimensions();
-    let sides = SHORTEST_SIDE..=LONGEST_SIDE;
-    let pixels = u64::from(width) * u64::from(height);
-    if !sides.contains(&width) || !sides.contains(&height) || pixels > MOST_PIXELS {
-        return Err(PictureFault::Size { width, height });
-    }
+    check_size(width, height)?;
     if decoder.total_bytes() > MOST_MEMORY {
         return Err(PictureFault::Large { megabytes: decoder.total_bytes() / 1_000_000 });
     }
@@ -110,6 +109,28 @@ pub fn decode(encoded: &[u8]) -> Result<Rgb, PictureFault> {
         return Err(PictureFault::Torn);
     }
     whole.scaled_to(WORKING_SIDE)
+}
+
+fn check_size(width: u32, height: u32) -> Result<(), PictureFault> {
+    let sides = SHORTEST_SIDE..=LONGEST_SIDE;
+    let pixels = u64::from(width) * u64::from(height);
+    if !sides.contains(&width) || !sides.contains(&height) || pixels > MOST_PIXELS {
+        return Err(PictureFault::Size { width, height });
+    }
+    Ok(())
+}
+
+/// What follows the first line of a PPM as a live camera's body writes it: "1280 720", "255", and the pixels.
+fn plain_pixels(ppm: &[u8]) -> Result<Rgb, PictureFault> {
+    let corrupt = || PictureFault::Corrupt { why: "its PPM header makes no sense".into() };
+    let mut parts = ppm.splitn(3, |byte| *byte == b'\n');
+    let (size, depth, pixels) = (parts.next(), parts.next(), parts.next());
+    let size = size.and_then(|size| std::str::from_utf8(size).ok()?.split_once(' ')).ok_or_else(corrupt)?;
+    let (Ok(width), Ok(height)) = (size.0.parse(), size.1.parse()) else { return Err(corrupt()) };
+    let (Some(b"255"), Some(pixels)) = (depth, pixels) else { return Err(corrupt()) };
+    check_size(width, height)?;
+    let rgb = Rgb { width, height, pixels: pixels.to_vec() };
+    if rgb.is_whole() { Ok(rgb) } else { Err(PictureFault::Torn) }
 }
 
 fn fault(error: ImageError) -> PictureFault {

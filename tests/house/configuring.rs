@@ -79,6 +79,10 @@ fn a_full_file_sets_everything() {
 [robot]
 body = "sim"
 day = "days/monday.toml"
+venv = "/opt/reachy/venv"
+host = "reachy-mini.local"
+port = 8001
+volume = 70
 time_zone = "Europe/Berlin"
 [listen]
 enabled = false

@@ -33,6 +33,7 @@ mod people_forget;
 mod reloading;
 mod remembering;
 mod scripted_server;
+mod sdk;
 mod seeing;
 mod seeing_again;
 mod simulating;
