@@ -55,8 +55,10 @@ fn unit() -> Vec<(String, String)> {
 #[test]
 fn the_unit_keeps_what_the_rest_relies_on() {
     let unit = unit();
-    let values = |key: &str| unit.iter().filter(|(name, _)| name == key).map(|(_, value)| value.as_str());
-    let is = |key: &str, value: &str| assert!(values(key).any(|set| set == value), "{key}={value}");
+    let values = |key: &str| -> Vec<&str> {
+        unit.iter().filter(|(name, _)| name == key).map(|(_, value)| value.as_str()).collect()
+    };
+    let is = |key: &str, value: &str| assert!(values(key).contains(&value), "{key}={value}");
     is("Type", "notify");
     is("WatchdogSec", "30");
     is("Restart", "on-failure");
@@ -71,15 +73,17 @@ fn the_unit_keeps_what_the_rest_relies_on() {
     is("NoNewPrivileges", "yes");
     is("ProtectSystem", "strict");
     is("IPAddressDeny", "any");
-    let allowed: Vec<&str> = values("IPAddressAllow").flat_map(str::split_whitespace).collect();
+    let allowed: Vec<&str> = values("IPAddressAllow").into_iter().flat_map(str::split_whitespace).collect();
     for address in ["localhost", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "link-local", "multicast"] {
         assert!(allowed.contains(&address), "{address}");
     }
     assert!(!allowed.contains(&"any"));
     // The robot's daemon hands the camera over in /tmp, and shares its sound card's mixer.
-    assert_eq!(values("PrivateTmp").chain(values("RemoveIPC")).chain(values("PrivateIPC")).count(), 0);
-    let start = values("ExecStart").next().unwrap();
-    assert_eq!(start, "/usr/lib/reachy-remembers/reachy-remembers --config /etc/reachy-remembers/config.toml run");
+    for unwanted in ["PrivateTmp", "RemoveIPC", "PrivateIPC"] {
+        assert!(values(unwanted).is_empty(), "{unwanted}");
+    }
+    let start = "/usr/lib/reachy-remembers/reachy-remembers --config /etc/reachy-remembers/config.toml run";
+    assert_eq!(values("ExecStart"), [start]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ about() { stat -c '%U:%G %a' "$1"; }
 # What an earlier run may have left.
 dpkg --purge reachy-remembers >/dev/null 2>&1 || true
 rm -rf "$state"
+userdel --remove pollen >/dev/null 2>&1 || true
 
 shown "installs" dpkg -i /tmp/first.deb
 shown "is a proper package" is "$(dpkg -V reachy-remembers)" ""
@@ -93,5 +94,5 @@ shown "no user is made" refused getent passwd reachy-remembers
 shown "no drop-in is made" refused test -e "$drop_in"
 shown "is purged again" env REACHY_FORGET_EVERYTHING=1 dpkg --purge reachy-remembers
 shown "the memory is gone by the environment too" refused test -e "$state"
-deluser --quiet --remove-home pollen >/dev/null 2>&1 || true
+userdel --remove pollen >/dev/null 2>&1 || true
 echo "$count shown"
