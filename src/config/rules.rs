@@ -386,8 +386,13 @@ mod tests {
     }
 
     /// The keys that a config may leave out even when it is written in full.
-    const UNSET: [(&str, &str); 5] =
-        [("robot", "volume"), ("remember", "exchange_gate"), ("see", "near_duplicate"), ("see", "frame_gate"), ("knowledge", "fact_gate")];
+    const UNSET: [(&str, &str); 5] = [
+        ("robot", "volume"),
+        ("remember", "exchange_gate"),
+        ("see", "near_duplicate"),
+        ("see", "frame_gate"),
+        ("knowledge", "fact_gate"),
+    ];
 
     #[test]
     fn the_table_has_every_key_of_the_config_and_no_other() {

@@ -157,7 +157,7 @@ async fn live_for(
         tokio::spawn(keep_up(reloader, hang_up, manager.clone(), |_| ()));
     }
     diary(&Event::Ready { after: began.elapsed() });
-    manager.tell(&[Tell::Ready]);
+    manager.tell(&[Tell::Ready, Tell::Status(notify::status(&health.parts()))]);
 
     let mut talk = Talk { shared: &shared, mouth: &mouth, conversation: &mut conversation, company, running, turn: 0 };
     talk.until_the_end(Incoming { utterances, whisper, courtesies, rewords, ending }).await;

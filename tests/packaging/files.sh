@@ -2,7 +2,7 @@
 # Inside the Debian: what the package puts where, whose it is, and what stays after its end. Nothing runs here but dpkg
 # and the program itself.
 set -eu
-. /tmp/shown.sh
+. /srv/shown.sh
 state=/var/lib/reachy-remembers
 config=/etc/reachy-remembers/config.toml
 wanted=/etc/systemd/system/multi-user.target.wants/reachy-remembers.service
@@ -12,8 +12,9 @@ about() { stat -c '%U:%G %a' "$1"; }
 # What an earlier run may have left.
 dpkg --purge reachy-remembers >/dev/null 2>&1 || true
 rm -rf "$state"
+userdel --remove pollen >/dev/null 2>&1 || true
 
-shown "installs" dpkg -i /tmp/first.deb
+shown "installs" dpkg -i /srv/first.deb
 shown "is a proper package" is "$(dpkg -V reachy-remembers)" ""
 shown "the configuration is a conffile" has /var/lib/dpkg/info/reachy-remembers.conffiles "^$config"
 shown "the configuration is root's, for all to read" is "$(about $config)" "root:root 644"
@@ -39,8 +40,8 @@ run() {
 running() {
   grep -q ' ready' /tmp/run.log && reachy-remembers doctor --json 2>/dev/null | grep -q '"service": true'
 }
-if [ -d /tmp/models ]; then
-  cp -r /tmp/models "$state/models"
+if [ -d /srv/models ]; then
+  cp -r /srv/models "$state/models"
   chown -R reachy-remembers:reachy-remembers "$state/models"
   runuser -u reachy-remembers -- sh -c "cd $state && echo 'The ladder is in the cellar.' |
     /usr/lib/reachy-remembers/reachy-remembers --config $config talk" >/dev/null
@@ -51,7 +52,7 @@ pkill -KILL -u reachy-remembers -f 'config.toml run$'
 shown "is killed" soon 10 refused pgrep -u reachy-remembers
 run
 shown "runs again after kill -9" soon 60 running
-if [ -d /tmp/models ]; then
+if [ -d /srv/models ]; then
   reachy-remembers memory search "where is the ladder" >/tmp/search.log 2>&1 || true
   shown "and still knows" has /tmp/search.log cellar
 fi
@@ -61,7 +62,7 @@ shown "ends when asked" soon 10 refused pgrep -u reachy-remembers
 
 echo "# the owner was here" >>"$config"
 echo kept >"$state/a-memory"
-shown "upgrades" dpkg -i --force-confold /tmp/later.deb
+shown "upgrades" dpkg -i --force-confold /srv/later.deb
 shown "an edited configuration stays" has "$config" "the owner was here"
 shown "a memory stays" has "$state/a-memory" kept
 shown "its owner stays" is "$(about $state)" "reachy-remembers:reachy-remembers 700"
@@ -70,7 +71,7 @@ shown "is removed" dpkg --remove reachy-remembers
 shown "the configuration stays after removing" has "$config" "the owner was here"
 shown "the memory stays after removing" has "$state/a-memory" kept
 shown "the program is gone" refused test -e /usr/lib/reachy-remembers
-shown "installs again over what stayed" dpkg -i --force-confold /tmp/first.deb
+shown "installs again over what stayed" dpkg -i --force-confold /srv/first.deb
 mkdir -p "$state/models" && touch "$state/models/weights"
 shown "is purged" dpkg --purge reachy-remembers
 shown "the configuration is gone" refused test -e /etc/reachy-remembers
@@ -79,7 +80,7 @@ shown "the drop-in is gone" refused test -e "$(dirname $drop_in)"
 shown "the memory stays after a purge" has "$state/a-memory" kept
 shown "what can be fetched again is gone" refused test -e "$state/models"
 
-shown "installs a third time" dpkg -i /tmp/first.deb
+shown "installs a third time" dpkg -i /srv/first.deb
 touch "$state/forget-everything"
 shown "is purged with the memory" dpkg --purge reachy-remembers
 shown "the memory is gone when asked" refused test -e "$state"
@@ -87,11 +88,11 @@ shown "its user is gone with it" refused getent passwd reachy-remembers
 
 # As on the robot.
 getent passwd pollen >/dev/null || adduser --quiet --disabled-password --gecos "" pollen
-shown "installs beside pollen" dpkg -i /tmp/first.deb
+shown "installs beside pollen" dpkg -i /srv/first.deb
 shown "the memory is pollen's" is "$(about $state)" "pollen:pollen 700"
 shown "no user is made" refused getent passwd reachy-remembers
 shown "no drop-in is made" refused test -e "$drop_in"
 shown "is purged again" env REACHY_FORGET_EVERYTHING=1 dpkg --purge reachy-remembers
 shown "the memory is gone by the environment too" refused test -e "$state"
-deluser --quiet --remove-home pollen >/dev/null 2>&1 || true
+userdel --remove pollen >/dev/null 2>&1 || true
 echo "$count shown"

@@ -30,11 +30,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 dpkg-deb -R "$package" "$work/later"
 sed -i 's/^Version: .*/&+later/' "$work/later/DEBIAN/control"
-dpkg-deb -b --root-owner-group "$work/later" "$root/tmp/later.deb" >/dev/null
-cp "$package" "$root/tmp/first.deb"
-rm -rf "$root/tmp/models"
-[ -z "$models" ] || cp -rL "$models" "$root/tmp/models"
-cp "$here/files.sh" "$here/life.sh" "$here/shown.sh" "$root/tmp/"
+dpkg-deb -b --root-owner-group "$work/later" "$root/srv/later.deb" >/dev/null
+cp "$package" "$root/srv/first.deb"
+rm -rf "$root/srv/models"
+[ -z "$models" ] || cp -rL "$models" "$root/srv/models"
+cp "$here/files.sh" "$here/life.sh" "$here/shown.sh" "$root/srv/"
 
 echo "── the package's files, in a chroot"
 # Its own processes, which end with it.
@@ -43,9 +43,9 @@ unshare --mount --pid --fork sh -c '
   mount --make-rprivate /
   mount -t proc proc "$1/proc"
   mount --bind /dev "$1/dev"
-  exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive chroot "$1" sh /tmp/files.sh
+  exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive chroot "$1" sh /srv/files.sh
 ' sh "$root"
 
 echo "── the service, under the system's own systemd"
-sh "$here/boot.sh" "$root" sh /tmp/life.sh
-rm -rf "$root/tmp/models" "$root/tmp/first.deb" "$root/tmp/later.deb"
+sh "$here/boot.sh" "$root" sh /srv/life.sh
+rm -rf "$root/srv/models" "$root/srv/first.deb" "$root/srv/later.deb"

@@ -349,7 +349,7 @@ impl Robot for Sdk {
             Err(Trouble::Failed(why))
         });
         let (encoded, looked, at) = shot.map_err(|trouble| trouble.of("camera"))?;
-        Ok(Picture { encoded, annotations: None, at, looked })
+        Ok(Picture { encoded, annotations: None, faces: None, at, looked })
     }
 
     fn play(&self, sound: &Sound, stop: &dyn Fn() -> bool) -> Result<(), RobotError> {
