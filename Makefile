@@ -6,7 +6,7 @@ PACKAGES := cmake g++ make pkg-config espeak-ng python3 python3-pip
 # On Debian the commands that these packages bring.
 PROGRAMS := cmake g++ espeak-ng python3
 
-.PHONY: help demo test test-llama bench deb deb-arm64 test-a72 talk run doctor check build models portraits system
+.PHONY: help demo test test-llama test-sdk bench deb deb-arm64 test-a72 talk run doctor check build models portraits system
 
 help:
 	@echo "make demo    a day with Reachy on the simulated robot (installs, fetches and builds what it needs)"
@@ -48,6 +48,13 @@ test-llama:
 portraits: build
 	@python3 tests/faces/portraits.py "$${CARGO_TARGET_DIR:-target}/tmp/portraits" || echo "the portraits could not be had"
 
+# The robot's own SDK and its real daemon, with a simulated body; installs system packages and 330 MB of Python once.
+test-sdk:
+	sh tests/sdk/prepare.sh "$${CARGO_TARGET_DIR:-target}/sdk"
+	cargo build -p reachy-bridge
+	REACHY_TEST_SDK="$$(realpath "$${CARGO_TARGET_DIR:-target}")/sdk" \
+		cargo test --test house -- sdk:: --nocapture --test-threads=1
+
 bench: models
 	@test -x "$${CARGO_TARGET_DIR:-target}/bench/bin/python" || python3 -m venv "$${CARGO_TARGET_DIR:-target}/bench"
 	"$${CARGO_TARGET_DIR:-target}/bench/bin/python" -m pip install --quiet --only-binary :all: "qdrant-edge-py==0.9.0"
@@ -74,7 +81,7 @@ check:
 	cargo clippy --all-targets -- -D warnings
 
 build: system
-	cargo build
+	cargo build --workspace
 
 models: build
 	$(BIN) models fetch

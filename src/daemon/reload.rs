@@ -170,10 +170,11 @@ impl Reloader {
     }
 }
 
-/// Reads the file again on every `hang_up` and after every edit, until the task is dropped. The service manager is told
-/// that it happens, the log what came of it, and `told` as well.
+/// Reads the file again on every `hang_up`, which the service manager is told of, and after every edit, until the task is
+/// dropped. The log is told what came of it, and `told` as well.
 pub async fn keep_up(mut reloader: Reloader, mut hang_up: Signal, manager: Manager, told: impl Fn(&Outcome) + Send) {
-    let mut watched = Watched::new(reloader.stamp());
+    // What was edited between the start's own reading and now is seen by the first looks.
+    let mut watched = Watched::new(None);
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -188,7 +189,9 @@ pub async fn keep_up(mut reloader: Reloader, mut hang_up: Signal, manager: Manag
         if !asked && !edited {
             continue;
         }
-        manager.tell(&[Tell::Reloading]);
+        if asked {
+            manager.tell(&[Tell::Reloading]);
+        }
         let done = tokio::task::spawn_blocking(move || {
             let outcome = reloader.reload();
             (reloader, outcome)
@@ -197,13 +200,15 @@ pub async fn keep_up(mut reloader: Reloader, mut hang_up: Signal, manager: Manag
         (reloader, outcome) = match done.await {
             Ok(done) => done,
             Err(error) => {
-                manager.tell(&[Tell::Ready]);
+                if asked {
+                    manager.tell(&[Tell::Ready]);
+                }
                 tracing::error!(%error, "reading the configuration again failed; edits need a restart from now on");
                 return;
             }
         };
-        manager.tell(&[Tell::Ready]);
         if asked {
+            manager.tell(&[Tell::Ready]);
             watched = Watched::new(reloader.stamp());
         }
         report(&outcome, asked);

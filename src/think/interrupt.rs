@@ -19,7 +19,6 @@ impl Interrupt {
     }
 
     /// Ends when [`Interrupt::stop`] is called after this call.
-    #[must_use]
     pub fn stopped(&self) -> Notified<'_> {
         self.0.notified()
     }
