@@ -33,11 +33,13 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// Takes over what was prepared; cannot fail.
 pub type Commit = Box<dyn FnOnce() + Send>;
+/// Makes ready what a new config asks of a part, or says why it cannot be.
+type Prepare = dyn Fn(&Config) -> Result<Commit, String> + Send + Sync;
 
 /// A part of the robot that can take new values while it lives.
 pub struct Part {
     concerns: fn(&Config, &Config) -> bool,
-    prepare: Box<dyn Fn(&Config) -> Result<Commit, String> + Send + Sync>,
+    prepare: Box<Prepare>,
 }
 
 impl Part {

@@ -160,7 +160,7 @@ async fn speech_over_the_robots_own_stops_the_voice_and_the_stream_and_only_what
     tokio::time::timeout(Duration::from_secs(90), live).await.expect("the day ends").unwrap();
 
     let (spoken_over, _) = body.heard.lock().unwrap().spoken_over.expect("it spoke, and was spoken over");
-    let events = events.lock().unwrap();
+    let events = events.lock().unwrap().clone();
     let cut = body.cut.lock().unwrap().expect("the voice was cut");
     let stopped = events.iter().find(|(_, event)| matches!(event, Event::Interrupted)).expect("it noticed").0;
     eprintln!("noticed after {:?}, silent after {:?}", stopped - spoken_over, cut - spoken_over);
