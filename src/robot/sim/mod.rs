@@ -34,6 +34,11 @@ const WAIT: Duration = Duration::from_millis(100);
 /// Pictures of a new view before the script goes on: at 200 ms apart five seconds, which is what a steady scene needs
 /// to be found, confirmed and to stay.
 const UNSEEN: u32 = 25;
+/// Time does not run farther ahead of a seeing thread than this, in milliseconds: a face that is not looked at for two
+/// seconds is another one, and a slow machine must not make it so.
+const AHEAD_MS: i64 = 400;
+/// A seeing thread that does not come back within this is waited for no longer.
+const GONE: Duration = Duration::from_secs(2);
 /// How long a pause takes where nothing is paced: long enough to let the other threads work.
 const UNPACED_PAUSE: Duration = Duration::from_millis(4);
 /// How often a sound that is played looks whether it should stop.
@@ -77,6 +82,8 @@ struct Body {
     resting: bool,
     /// Whether a seeing thread takes pictures.
     watched: bool,
+    /// When it paused last.
+    watched_at: Timestamp,
     /// Pictures that the seeing thread still has to take of the newest view.
     unseen: u32,
     journal: Journal,
@@ -178,6 +185,21 @@ impl Sim {
             }
         }
         self.clock.advance(SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX)));
+        self.let_it_look();
+    }
+
+    /// Waits for a seeing thread that has fallen behind.
+    fn let_it_look(&self) {
+        let now = self.clock.now();
+        let behind = |body: &mut Body| {
+            let ahead = now.duration_since(body.watched_at).as_millis();
+            body.watched && !body.resting && ahead > i128::from(AHEAD_MS)
+        };
+        let waited = self.changed.wait_timeout_while(self.body(), GONE, behind);
+        let (mut body, timed_out) = waited.unwrap_or_else(PoisonError::into_inner);
+        if timed_out.timed_out() {
+            body.watched = false;
+        }
     }
 
     /// The next chunk of what is queued.
@@ -345,6 +367,7 @@ impl Robot for Sim {
                 body.unseen -= 1;
                 self.clock.advance(SignedDuration::try_from(pause).unwrap_or_default());
             }
+            body.watched_at = self.clock.now();
         }
         self.changed.notify_all();
         std::thread::sleep(if self.paced { pause } else { UNPACED_PAUSE });
