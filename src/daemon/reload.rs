@@ -93,6 +93,8 @@ pub struct Reloader {
     file: Option<PathBuf>,
     running: watch::Sender<Arc<Config>>,
     parts: Vec<Part>,
+    /// Since the start: an edit while models are still being loaded counts.
+    watched: Watched,
     /// What the file says and only a restart would do; said once.
     waiting: Vec<Change>,
 }
@@ -101,7 +103,8 @@ impl Reloader {
     /// `running` came from `file`; without one there is nothing to read again.
     #[must_use]
     pub fn new(running: Config, file: Option<PathBuf>) -> Self {
-        Self { file, running: watch::Sender::new(Arc::new(running)), parts: Vec::new(), waiting: Vec::new() }
+        let watched = Watched::new(file.as_deref().and_then(Stamp::of));
+        Self { file, running: watch::Sender::new(Arc::new(running)), parts: Vec::new(), watched, waiting: Vec::new() }
     }
 
     /// The running configuration, now and later. Only the keys of [`changes::LIVE`] ever change.
@@ -168,12 +171,17 @@ impl Reloader {
     fn stamp(&self) -> Option<Stamp> {
         self.file.as_deref().and_then(Stamp::of)
     }
+
+    /// Whether the file was edited since it was last read, and is finished.
+    fn edited(&mut self) -> bool {
+        let stamp = self.stamp();
+        self.watched.look(stamp)
+    }
 }
 
 /// Reads the file again on every `hang_up` and after every edit, until the task is dropped. The service manager is told
 /// that it happens, the log what came of it, and `told` as well.
 pub async fn keep_up(mut reloader: Reloader, mut hang_up: Signal, manager: Manager, told: impl Fn(&Outcome) + Send) {
-    let mut watched = Watched::new(reloader.stamp());
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -184,9 +192,13 @@ pub async fn keep_up(mut reloader: Reloader, mut hang_up: Signal, manager: Manag
             },
             _ = ticks.tick() => false,
         };
-        let edited = watched.look(reloader.stamp());
+        let edited = reloader.edited();
         if !asked && !edited {
             continue;
+        }
+        // Before it is read: what is written meanwhile is another edit.
+        if asked {
+            reloader.watched = Watched::new(reloader.stamp());
         }
         manager.tell(&[Tell::Reloading]);
         let done = tokio::task::spawn_blocking(move || {
@@ -203,9 +215,6 @@ pub async fn keep_up(mut reloader: Reloader, mut hang_up: Signal, manager: Manag
             }
         };
         manager.tell(&[Tell::Ready]);
-        if asked {
-            watched = Watched::new(reloader.stamp());
-        }
         report(&outcome, asked);
         told(&outcome);
     }
