@@ -95,6 +95,8 @@ pub struct Reloader {
     file: Option<PathBuf>,
     running: watch::Sender<Arc<Config>>,
     parts: Vec<Part>,
+    /// Since the start: an edit while models are still being loaded counts.
+    watched: Watched,
     /// What the file says and only a restart would do; said once.
     waiting: Vec<Change>,
 }
@@ -103,7 +105,8 @@ impl Reloader {
     /// `running` came from `file`; without one there is nothing to read again.
     #[must_use]
     pub fn new(running: Config, file: Option<PathBuf>) -> Self {
-        Self { file, running: watch::Sender::new(Arc::new(running)), parts: Vec::new(), waiting: Vec::new() }
+        let watched = Watched::new(file.as_deref().and_then(Stamp::of));
+        Self { file, running: watch::Sender::new(Arc::new(running)), parts: Vec::new(), watched, waiting: Vec::new() }
     }
 
     /// The running configuration, now and later. Only the keys of [`changes::LIVE`] ever change.
@@ -170,13 +173,17 @@ impl Reloader {
     fn stamp(&self) -> Option<Stamp> {
         self.file.as_deref().and_then(Stamp::of)
     }
+
+    /// Whether the file was edited since it was last read, and is finished.
+    fn edited(&mut self) -> bool {
+        let stamp = self.stamp();
+        self.watched.look(stamp)
+    }
 }
 
-/// Reads the file again on every `hang_up`, which the service manager is told of, and after every edit, until the task is
-/// dropped. The log is told what came of it, and `told` as well.
+/// Reads the file again on every `hang_up` and after every edit, until the task is dropped. The service manager is told
+/// that it happens, the log what came of it, and `told` as well.
 pub async fn keep_up(mut reloader: Reloader, mut hang_up: Signal, manager: Manager, told: impl Fn(&Outcome) + Send) {
-    // What was edited between the start's own reading and now is seen by the first looks.
-    let mut watched = Watched::new(None);
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -187,13 +194,15 @@ pub async fn keep_up(mut reloader: Reloader, mut hang_up: Signal, manager: Manag
             },
             _ = ticks.tick() => false,
         };
-        let edited = watched.look(reloader.stamp());
+        let edited = reloader.edited();
         if !asked && !edited {
             continue;
         }
+        // Before it is read: what is written meanwhile is another edit.
         if asked {
-            manager.tell(&[Tell::Reloading]);
+            reloader.watched = Watched::new(reloader.stamp());
         }
+        manager.tell(&[Tell::Reloading]);
         let done = tokio::task::spawn_blocking(move || {
             let outcome = reloader.reload();
             (reloader, outcome)
@@ -202,17 +211,12 @@ pub async fn keep_up(mut reloader: Reloader, mut hang_up: Signal, manager: Manag
         (reloader, outcome) = match done.await {
             Ok(done) => done,
             Err(error) => {
-                if asked {
-                    manager.tell(&[Tell::Ready]);
-                }
+                manager.tell(&[Tell::Ready]);
                 tracing::error!(%error, "reading the configuration again failed; edits need a restart from now on");
                 return;
             }
         };
-        if asked {
-            manager.tell(&[Tell::Ready]);
-            watched = Watched::new(reloader.stamp());
-        }
+        manager.tell(&[Tell::Ready]);
         report(&outcome, asked);
         told(&outcome);
     }

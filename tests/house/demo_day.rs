@@ -34,6 +34,15 @@ fn a_day_with_reachy_is_heard_remembered_and_told_after_the_plug_was_pulled() {
     let (morning, evening) = transcript.split_once("kill -9").expect("the plug was pulled");
 
     assert!(morning.contains("the window is full"), "the oldest half moved into the memory");
+    // Whom it does not know it asks, and after the plug was pulled it knows her still.
+    let asked = morning.find("What is your name?").expect("a stranger is asked");
+    let met = morning.find("Nice to meet you, Emma").expect("she is met");
+    assert!(asked < met, "{morning}");
+    assert!(evening.contains("Hello, Emma!") && !morning[..met].contains("Hello, Emma!"), "{evening}");
+    assert!(answer_after(evening, "Do you know who I am?").contains("You are Emma."), "{evening}");
+    let away = answer_after(evening, "What did you see while I was away?");
+    assert!(away.contains("away since today at 11:0") && away.contains("a cat"), "{away}");
+
     let just_said = answer_after(morning, "Where am I going in the afternoon?");
     assert!(just_said.contains("just said") && just_said.contains("library"), "{just_said}");
     assert!(answer_after(morning, "nod your head").contains("move(nod)"), "{morning}");
