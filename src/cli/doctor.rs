@@ -14,6 +14,8 @@ use crate::config::Config;
 use crate::control::{self, Request, Response};
 use crate::daemon::parts;
 use crate::health::PartHealth;
+use crate::remember::People;
+use crate::remember::knowledge::facts::Facts;
 use crate::think::brain::Brain;
 
 /// Everything that was looked at.
@@ -93,6 +95,8 @@ async fn look(config: &Config) -> Vec<PartHealth> {
     found.push(part("seeing", seeing_line(config).await));
     found.push(part("pictures", pictures_line(config).await));
     found.push(part("memory", memory_line(config, &clock).await));
+    found.push(part("people", people_line(config, &clock).await));
+    found.push(part("knowledge", knowledge_line(config)));
     found.push(part("voice", voice_line(config).await));
     found.push(part("laptop", laptop_line(config, &clock).await));
     found
@@ -156,6 +160,27 @@ async fn memory_line(config: &Config, clock: &Clock) -> Result<String, String> {
         stats.text_model,
         stats.exchange_gate,
     ))
+}
+
+/// Whom it knows; without a face model they are known, and not recognised.
+async fn people_line(config: &Config, clock: &Clock) -> Result<String, String> {
+    let (settings, now) = (parts::people_settings(config, None), clock.now());
+    let opened = tokio::task::spawn_blocking(move || People::open_as_they_are(settings, now));
+    let opened = opened.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+    let Some(opened) = opened else { return Ok("nobody was introduced yet".into()) };
+    if let Some(note) = opened.notes.first() {
+        return Err(note.clone());
+    }
+    let known = opened.people.list().await.map_err(|error| error.to_string())?.len();
+    Ok(format!("{known} known by face"))
+}
+
+fn knowledge_line(config: &Config) -> Result<String, String> {
+    if !config.knowledge.enabled {
+        return Ok("switched off in [knowledge]".into());
+    }
+    let facts = Facts::load(&config.knowledge.facts).map_err(|error| error.to_string())?;
+    Ok(format!("{} facts to be taught", facts.facts.len()))
 }
 
 async fn voice_line(config: &Config) -> Result<String, String> {

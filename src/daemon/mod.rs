@@ -115,7 +115,7 @@ async fn live_for(
         folder,
         clock: clock.clone(),
         health: Arc::clone(&health),
-        people,
+        people: people.clone(),
         window: Some(window),
     };
     // The folder is ours even where its shard could not be opened.
@@ -170,6 +170,11 @@ async fn live_for(
         Err(_) => diary(&Event::Trouble {
             what: "storing the conversation took too long; the journal keeps it for the next start".into(),
         }),
+    }
+    if let Ok(Some(people)) = people
+        && let Err(error) = people.flush().await
+    {
+        diary(&Event::Trouble { what: format!("when somebody was seen last was not noted: {error}") });
     }
     robot.rest();
     Ok(())
