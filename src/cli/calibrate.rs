@@ -136,7 +136,7 @@ fn taught(embedder: &dyn EmbedText) -> Result<Vec<Measured>, CliError> {
     let mut measured = Vec::new();
     for (half, asked) in [(Half::Tune, &questions.tune), (Half::Held, &questions.held)] {
         let scored = asked.score(&facts, embedder).map_err(CliError::could_not)?;
-        measured.extend(scored.iter().map(|scored| scored.measured(half)));
+        measured.extend(scored.iter().map(|found| found.scored.measured(half)));
     }
     Ok(measured)
 }

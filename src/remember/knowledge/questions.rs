@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::facts::Facts;
 use super::rivals::Rivals;
+use super::{LIMIT, NEARLY_AS_NEAR};
 use crate::remember::calibrate::{CalibrateError, Scored};
 use crate::remember::embed::{EmbedText, cosine};
 
@@ -59,12 +60,12 @@ impl Half {
         (self.answerable.len(), self.others.len())
     }
 
-    /// Scores every question against every fact, as [`super::Knowledge`] would: a fact that a rival beats scores 0,
-    /// which no gate lets pass. Blocks for seconds.
+    /// Puts every question to the facts, as [`super::Knowledge`] would. A fact that a rival beats scores 0, which no
+    /// gate lets pass. Blocks for seconds.
     ///
     /// # Errors
     /// [`CalibrateError::Embed`].
-    pub fn score(&self, facts: &Facts, embedder: &dyn EmbedText) -> Result<Vec<Scored>, CalibrateError> {
+    pub fn score(&self, facts: &Facts, embedder: &dyn EmbedText) -> Result<Vec<Found>, CalibrateError> {
         let mut stored = Vec::new();
         for fact in &facts.facts {
             let questions: Vec<&str> = fact.questions.iter().map(String::as_str).collect();
@@ -72,16 +73,29 @@ impl Half {
         }
         let rivals = Rivals::default();
         let answerable = self.answerable.iter().map(|question| (&question.asks, Some(question.finds.as_str())));
-        let mut scored = Vec::new();
+        let mut all = Vec::new();
         for (asked, finds) in answerable.chain(self.others.iter().map(|other| (other, None))) {
             let vector = embedder.question(asked)?;
             let rival = rivals.nearest(&vector, embedder)?;
-            let nearest = stored.iter().flat_map(|(key, rows)| rows.iter().map(move |row| (*key, row)));
-            let nearest = nearest.map(|(key, row)| (key, cosine(row, &vector)));
-            let Some((key, score)) = nearest.max_by(|a, b| a.1.total_cmp(&b.1)) else { continue };
-            let best = if score > rival { score } else { 0.0 };
-            scored.push(Scored { question: asked.clone(), best, right: finds.map(|finds| finds == key) });
+            let nearest = |rows: &[Vec<f32>]| rows.iter().map(|row| cosine(row, &vector)).fold(-1.0, f32::max);
+            let mut near: Vec<(&str, f32)> = stored.iter().map(|(key, rows)| (*key, nearest(rows))).collect();
+            near.sort_by(|a, b| b.1.total_cmp(&a.1));
+            let Some((_, top)) = near.first().copied() else { continue };
+            let mut told = near.iter().take(LIMIT).filter(|(_, score)| top - score <= NEARLY_AS_NEAR);
+            let right = finds.map(|finds| told.any(|(key, _)| *key == finds));
+            let first = finds.is_some_and(|finds| near.first().is_some_and(|(key, _)| *key == finds));
+            let best = if top > rival { top } else { 0.0 };
+            all.push(Found { scored: Scored { question: asked.clone(), best, right }, first });
         }
-        Ok(scored)
+        Ok(all)
     }
+}
+
+/// What a question found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// `right`: the fact that answers is among those that would be told.
+    pub scored: Scored,
+    /// It is the first of them.
+    pub first: bool,
 }
