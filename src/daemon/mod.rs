@@ -22,6 +22,7 @@ pub mod reload;
 mod seeing;
 mod talk;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,7 +149,16 @@ async fn live_for(
             keep_in_view(&sight, memory).await;
         }
         let (shared, company, runtime) = (shared.clone(), company.clone(), Handle::current());
-        see(Seeing { shared, sight, memory, head_turned, company, courtesies: give, runtime });
+        see(Seeing {
+            shared,
+            sight,
+            memory,
+            head_turned,
+            company,
+            courtesies: give,
+            runtime,
+            unnamed: VecDeque::new(),
+        });
     }
     let (utterances, whisper) = hearing(config, &shared).await;
     end_on_signals(end, Arc::clone(&mouth), whisper.clone(), Arc::clone(&shared.ending))?;

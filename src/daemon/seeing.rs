@@ -3,12 +3,14 @@
 //! It runs beside the conversation and never waits for it. A camera that fails is said once and tried again; a frame
 //! that cannot be stored is said and the next change is kept again.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
+use uuid::Uuid;
 
 use super::Event;
 use super::listening::Shared;
@@ -29,6 +31,9 @@ const AFTER_A_FAILURE: Duration = Duration::from_secs(2);
 /// wait for a model of 1.5 GB to be read from an SD card. Not measured.
 const ALIVE: Duration = Duration::from_secs(300);
 
+/// Frames that wait for names; faces that are no longer followed are never named.
+const MOST_UNNAMED: usize = 16;
+
 /// What the thread works with.
 pub struct Seeing {
     pub shared: Shared,
@@ -40,11 +45,22 @@ pub struct Seeing {
     /// What is to be said to them.
     pub courtesies: mpsc::Sender<Deed>,
     pub runtime: Handle,
+    /// Frames of faces that were not known yet when they were kept, oldest first.
+    pub unnamed: VecDeque<Unnamed>,
+}
+
+/// A frame whose people may still be recognised.
+pub struct Unnamed {
+    frame: Uuid,
+    /// The numbers under which its faces are followed.
+    tracks: Vec<u32>,
+    /// Who is in it, as far as it is known.
+    names: Vec<String>,
 }
 
 impl Seeing {
     /// Looks until the process ends.
-    pub fn until_the_end(&self) {
+    pub fn until_the_end(mut self) {
         let pulse = self.shared.heartbeat.pulse("seeing", ALIVE);
         while !self.shared.ending.load(Ordering::Acquire) {
             pulse.beat(ALIVE);
@@ -56,6 +72,7 @@ impl Seeing {
                             self.report(&self.sight.report());
                             if let Some(faces) = &glance.faces {
                                 self.meet(faces, turned);
+                                self.name_frames();
                             }
                             if let Some(seen) = glance.seen {
                                 self.keep(seen);
@@ -87,13 +104,39 @@ impl Seeing {
         }
     }
 
-    fn keep(&self, seen: Seen) {
+    /// Somebody is recognised some seconds after they came into view, and a stranger gives a name later still: the frames
+    /// that were kept until then get it now.
+    fn name_frames(&mut self) {
+        let (Some(company), Ok(memory)) = (&self.company, &self.memory) else { return };
+        for kept in &mut self.unnamed {
+            let names = company.names_of(&kept.tracks);
+            if names.len() <= kept.names.len() {
+                continue;
+            }
+            match self.runtime.block_on(memory.name_frame(kept.frame, names.clone())) {
+                Ok(()) => kept.names = names,
+                Err(error) => (self.shared.diary)(&Event::Trouble {
+                    what: format!("who is in a picture was not kept with it: {error}"),
+                }),
+            }
+        }
+        self.unnamed.retain(|kept| kept.names.len() < kept.tracks.len());
+    }
+
+    fn keep(&mut self, seen: Seen) {
         let (at, stand_in) = (seen.at, seen.stand_in);
+        let tracks: Vec<u32> = seen.faces.iter().map(|face| face.track).collect();
         let names = match &self.company {
             Some(company) if !seen.faces.is_empty() => company.names_in_view(),
             _ => Vec::new(),
         };
-        let frame = frame_of(seen, names);
+        let frame = frame_of(seen, names.clone());
+        if names.len() < tracks.len() {
+            self.unnamed.push_back(Unnamed { frame: frame.id(), tracks, names });
+            if self.unnamed.len() > MOST_UNNAMED {
+                self.unnamed.pop_front();
+            }
+        }
         let sentence = frame.sentence.clone();
         let stored = match &self.memory {
             Ok(memory) => self.runtime.block_on(memory.store_frame(frame)).map_err(|error| error.to_string()),

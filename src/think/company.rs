@@ -141,6 +141,14 @@ impl Company {
         sorted(present.into_iter().filter_map(|face| face.speaker).map(|who| who.name))
     }
 
+    /// The names of those who are followed under these numbers and are certainly known by now, sorted.
+    #[must_use]
+    pub fn names_of(&self, tracks: &[u32]) -> Vec<String> {
+        let present = self.visits().present();
+        let theirs = present.into_iter().filter(|face| tracks.contains(&face.track));
+        sorted(theirs.filter_map(|face| face.speaker).map(|who| who.name))
+    }
+
     /// The names of those whose faces a picture shows that was taken on purpose: those whom it alone shows well enough.
     ///
     /// # Errors

@@ -43,6 +43,9 @@ fn a_day_with_reachy_is_heard_remembered_and_told_after_the_plug_was_pulled() {
     let away = answer_after(evening, "What did you see while I was away?");
     assert!(away.contains("away since today at 11:0") && away.contains("a cat"), "{away}");
 
+    // The pictures that were kept before she was recognised know her by now.
+    assert!(away.contains("I saw Emma"), "{away}");
+
     let just_said = answer_after(morning, "Where am I going in the afternoon?");
     assert!(just_said.contains("just said") && just_said.contains("library"), "{just_said}");
     assert!(answer_after(morning, "nod your head").contains("move(nod)"), "{morning}");

@@ -35,7 +35,7 @@ use super::just_said::JustSaid;
 use super::recall::Scored;
 use super::{Exchange, Frame, Query, Recalled, TimeRange, beside, folder};
 use crate::robot::Direction;
-use crate::see::EmbedImage;
+use crate::see::{EmbedImage, told};
 use engine::{Engine, Order, Point, Scope};
 
 /// Texts embedded and written at once, which bounds memory while a large shard is embedded again.
@@ -262,6 +262,22 @@ impl Memory {
         self.blocking(move |inner| {
             let Some((frame, image)) = inner.engine.get::<Frame>(frame)? else { return Ok(()) };
             let point = inner.frame_point(&Frame { caption: Some(caption), ..frame }, image)?;
+            inner.write(vec![point])
+        })
+        .await
+    }
+
+    /// Says who is in a frame that was kept before they were recognised, and embeds its words again. A frame that is not
+    /// there any more is left be.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub async fn name_frame(&self, frame: Uuid, names: Vec<String>) -> Result<(), MemoryError> {
+        let _turn = self.inner.writing.lock().await;
+        self.blocking(move |inner| {
+            let Some((frame, image)) = inner.engine.get::<Frame>(frame)? else { return Ok(()) };
+            let sentence = told::sentence(&told::detected(&frame.detections), frame.looked, &names);
+            let point = inner.frame_point(&Frame { names, sentence, ..frame }, image)?;
             inner.write(vec![point])
         })
         .await
