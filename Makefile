@@ -6,7 +6,7 @@ PACKAGES := cmake g++ make pkg-config espeak-ng python3 python3-pip
 # On Debian the commands that these packages bring.
 PROGRAMS := cmake g++ espeak-ng python3
 
-.PHONY: help demo test test-llama test-sdk bench deb deb-arm64 test-a72 talk run doctor check build models portraits system
+.PHONY: help demo test test-llama test-sdk measure bench deb deb-arm64 test-a72 talk run doctor check build models portraits system
 
 help:
 	@echo "make demo    a day with Reachy on the simulated robot (installs, fetches and builds what it needs)"
@@ -54,6 +54,10 @@ test-sdk:
 	cargo build -p reachy-bridge
 	REACHY_TEST_SDK="$$(realpath "$${CARGO_TARGET_DIR:-target}")/sdk" \
 		cargo test --test house -- sdk:: --nocapture --test-threads=1
+
+# Times of single parts, one after the other, on a machine that does nothing else.
+measure: models portraits
+	cargo test --lib --tests -- --ignored --nocapture --test-threads=1
 
 bench: models
 	@test -x "$${CARGO_TARGET_DIR:-target}/bench/bin/python" || python3 -m venv "$${CARGO_TARGET_DIR:-target}/bench"

@@ -13,12 +13,10 @@ use jiff::Timestamp;
 use super::memory::{Asked, unexpected};
 use super::{CliError, Output, Setting, print_json, table};
 use crate::clock::Clock;
-use crate::config::Config;
 use crate::control::{self, Desk, PersonCard, PersonChange, PersonEntry, PersonReport, Request, Response};
 use crate::daemon::parts;
 use crate::health::Health;
 use crate::remember::People;
-use crate::remember::people::PeopleSettings;
 use crate::think::told;
 
 #[derive(Debug, Subcommand)]
@@ -143,8 +141,7 @@ async fn find(setting: &Setting, with_memory: bool) -> Result<Asked, CliError> {
     } else {
         Err("the memory is not open".into())
     };
-    let settings =
-        PeopleSettings { lock: memory.as_ref().ok().map(crate::remember::Memory::lock), ..people_settings(config) };
+    let settings = parts::people_settings(config, memory.as_ref().ok().map(crate::remember::Memory::lock));
     let now = clock.now();
     let opened = tokio::task::spawn_blocking(move || People::open_as_they_are(settings, now)).await;
     let opened = opened.map_err(CliError::could_not)?.map_err(CliError::could_not)?;
@@ -157,15 +154,6 @@ async fn find(setting: &Setting, with_memory: bool) -> Result<Asked, CliError> {
     }
     let health = Arc::new(Health::default());
     Ok(Asked::Own(Desk { memory, folder: folder.clone(), clock, health, people: Ok(people), window: None }))
-}
-
-/// How this command opens the people.
-fn people_settings(config: &Config) -> PeopleSettings {
-    PeopleSettings {
-        min_free_bytes: config.remember.min_free_mb * 1_000_000,
-        search_threads: config.limits.search_threads as usize,
-        ..PeopleSettings::new(config.remember.folder.clone())
-    }
 }
 
 fn print_people(people: &[PersonEntry], clock: &Clock) {

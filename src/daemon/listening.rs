@@ -1,8 +1,9 @@
 //! The listening thread: the only one that reads the microphone, and the owner of the ear.
 //!
 //! It reads, finds utterances, and hands them on over a queue of one; while the robot speaks the ear is closed (the
-//! robot does not answer itself), or, where barge-in is allowed, whoever speaks stops the answer. A full queue refuses the new utterance and says so. When the microphone fails, the
-//! thread ends, the robot is deaf, and the health report says why.
+//! robot does not answer itself), or, where barge-in is allowed, whoever speaks stops the answer. A full queue refuses
+//! the new utterance and says so. When the microphone fails, the thread ends, the robot is deaf, and the health report
+//! says why.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

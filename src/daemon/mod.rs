@@ -22,7 +22,6 @@ pub mod reload;
 mod seeing;
 mod talk;
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -149,16 +148,7 @@ async fn live_for(
             keep_in_view(&sight, memory).await;
         }
         let (shared, company, runtime) = (shared.clone(), company.clone(), Handle::current());
-        see(Seeing {
-            shared,
-            sight,
-            memory,
-            head_turned,
-            company,
-            courtesies: give,
-            runtime,
-            unnamed: VecDeque::new(),
-        });
+        see(Seeing { shared, sight, memory, head_turned, company, courtesies: give, runtime });
     }
     let (utterances, whisper) = hearing(config, &shared).await;
     end_on_signals(end, Arc::clone(&mouth), whisper.clone(), Arc::clone(&shared.ending))?;

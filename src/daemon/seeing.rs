@@ -45,12 +45,10 @@ pub struct Seeing {
     /// What is to be said to them.
     pub courtesies: mpsc::Sender<Deed>,
     pub runtime: Handle,
-    /// Frames of faces that were not known yet when they were kept, oldest first.
-    pub unnamed: VecDeque<Unnamed>,
 }
 
 /// A frame whose people may still be recognised.
-pub struct Unnamed {
+struct Unnamed {
     frame: Uuid,
     /// The numbers under which its faces are followed.
     tracks: Vec<u32>,
@@ -60,7 +58,9 @@ pub struct Unnamed {
 
 impl Seeing {
     /// Looks until the process ends.
-    pub fn until_the_end(mut self) {
+    pub fn until_the_end(&self) {
+        // Of faces that were not known yet when the frames were kept, oldest first.
+        let mut unnamed = VecDeque::new();
         let pulse = self.shared.heartbeat.pulse("seeing", ALIVE);
         while !self.shared.ending.load(Ordering::Acquire) {
             pulse.beat(ALIVE);
@@ -72,10 +72,10 @@ impl Seeing {
                             self.report(&self.sight.report());
                             if let Some(faces) = &glance.faces {
                                 self.meet(faces, turned);
-                                self.name_frames();
+                                self.name_frames(&mut unnamed);
                             }
                             if let Some(seen) = glance.seen {
-                                self.keep(seen);
+                                self.keep(seen, &mut unnamed);
                             }
                         }
                         Err(error) => self.shared.health.set("seeing", false, error.to_string()),
@@ -106,9 +106,9 @@ impl Seeing {
 
     /// Somebody is recognised some seconds after they came into view, and a stranger gives a name later still: the frames
     /// that were kept until then get it now.
-    fn name_frames(&mut self) {
+    fn name_frames(&self, unnamed: &mut VecDeque<Unnamed>) {
         let (Some(company), Ok(memory)) = (&self.company, &self.memory) else { return };
-        for kept in &mut self.unnamed {
+        for kept in unnamed.iter_mut() {
             let names = company.names_of(&kept.tracks);
             if names.len() <= kept.names.len() {
                 continue;
@@ -120,21 +120,21 @@ impl Seeing {
                 }),
             }
         }
-        self.unnamed.retain(|kept| kept.names.len() < kept.tracks.len());
+        unnamed.retain(|kept| kept.names.len() < kept.tracks.len());
     }
 
-    fn keep(&mut self, seen: Seen) {
+    fn keep(&self, seen: Seen, unnamed: &mut VecDeque<Unnamed>) {
         let (at, stand_in) = (seen.at, seen.stand_in);
         let tracks: Vec<u32> = seen.faces.iter().map(|face| face.track).collect();
         let names = match &self.company {
-            Some(company) if !seen.faces.is_empty() => company.names_in_view(),
-            _ => Vec::new(),
+            Some(company) => company.names_of(&tracks),
+            None => Vec::new(),
         };
         let frame = frame_of(seen, names.clone());
         if names.len() < tracks.len() {
-            self.unnamed.push_back(Unnamed { frame: frame.id(), tracks, names });
-            if self.unnamed.len() > MOST_UNNAMED {
-                self.unnamed.pop_front();
+            unnamed.push_back(Unnamed { frame: frame.id(), tracks, names });
+            if unnamed.len() > MOST_UNNAMED {
+                unnamed.pop_front();
             }
         }
         let sentence = frame.sentence.clone();

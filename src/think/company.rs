@@ -134,13 +134,6 @@ impl Company {
         self.visits().stranger_speaks()
     }
 
-    /// The names of those who are certainly in the picture that was seen last, sorted.
-    #[must_use]
-    pub fn names_in_view(&self) -> Vec<String> {
-        let present = self.visits().present();
-        sorted(present.into_iter().filter_map(|face| face.speaker).map(|who| who.name))
-    }
-
     /// The names of those who are followed under these numbers and are certainly known by now, sorted.
     #[must_use]
     pub fn names_of(&self, tracks: &[u32]) -> Vec<String> {

@@ -221,7 +221,7 @@ fn a_real_runtime_cut_short_is_refused_and_the_whole_one_is_named_with_its_versi
 
 /// `cargo test --test house -- --ignored --nocapture processor_time`
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "a measurement that needs a quiet machine; `make measure` runs it"]
 fn processor_time_of_a_look() {
     let (Some(model), Some(photos)) = (detector(), photos()) else { return };
     let picture = read(&photos.join("coffee.png"));

@@ -368,7 +368,7 @@ fn the_real_face_model_knows_one_man_in_three_photographs_and_not_the_other() {
 
 /// `cargo test --test house -- --ignored --nocapture processor_time_of_faces`
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "a measurement that needs a quiet machine; `make measure` runs it"]
 fn processor_time_of_faces() {
     let (Some(model), Some(portrait)) = (finder("yunet-s-dynamic"), portrait("obama.jpg")) else { return };
     for engine in engines() {

@@ -363,7 +363,7 @@ fn letters(number: u64) -> String {
 
 /// Prints the figure that [`reachy_remembers::remember::people::MOST_PEOPLE`] was chosen by.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "a measurement"]
+#[ignore = "a measurement that needs a quiet machine; `make measure` runs it"]
 async fn a_lookup_among_1000_people_of_20_shots_takes_under_20_ms() {
     let folder = tempfile::tempdir().unwrap();
     let people = open(folder.path());

@@ -265,7 +265,7 @@ fn the_change_gate_sees_through_noise_and_light_on_photographs() {
 
 /// `cargo test --test house -- --ignored --nocapture time_of_a_glance`
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "a measurement that needs a quiet machine; `make measure` runs it"]
 fn processor_time_of_a_glance() {
     let (Some(photos), Some(eye)) = (Photos::all(), eye()) else { return };
     let mut camera = Camera::new(eye);

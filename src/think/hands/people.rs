@@ -96,26 +96,27 @@ impl Hands {
         let (Ok(company), Ok(memory)) = (&self.company, &self.memory) else { return Ok(None) };
         let known = company.people().list().await.map_err(|error| error.to_string())?;
         let names: Vec<String> = known.into_iter().map(|person| person.name).collect();
-        let whom = about_whom(&query.text, &names);
-        if !matches!(whom, Some(Whom::Person(_) | Whom::Everybody)) {
-            return Ok(None);
-        }
+        let asked = match about_whom(&query.text, &names) {
+            Some(Whom::Person(name)) => Some(name),
+            Some(Whom::Everybody) => None,
+            _ => return Ok(None),
+        };
         let mut frames = memory.frames(query.when).await.map_err(|error| error.to_string())?;
         frames.retain(|frame| frame.seen_at < query.now);
         let searched = frames.len();
-        let found = match whom {
-            Some(Whom::Person(name)) => {
+        let found = match &asked {
+            Some(name) => {
                 let mut found: Vec<Frame> =
-                    frames.into_iter().rev().filter(|frame| frame.names.contains(&name)).take(FRAMES).collect();
+                    frames.into_iter().rev().filter(|frame| frame.names.contains(name)).take(FRAMES).collect();
                 found.dedup_by(|later, earlier| later.sentence == earlier.sentence);
                 found
             }
-            _ => first_of_each(&frames).into_iter().map(|(_, frame)| frame).collect(),
+            None => first_of_each(&frames).into_iter().map(|(_, frame)| frame).collect(),
         };
         if found.is_empty() {
             // Somebody without a name may be what was meant by everybody.
             let nothing = Recalled::Nothing { searched, best: None };
-            return Ok(matches!(about_whom(&query.text, &names), Some(Whom::Person(_))).then_some(nothing));
+            return Ok(asked.is_some().then_some(nothing));
         }
         let frames = found.into_iter().map(|frame| SeenFrame { frame, score: None }).collect();
         Ok(Some(Recalled::Seen { frames, how: HowSeen::Named }))

@@ -184,7 +184,7 @@ fn broken_weights_give_an_error_and_no_vector() {
 
 /// Prints what a question costs; run alone, with `RAYON_NUM_THREADS=1` and `--ignored --nocapture`.
 #[test]
-#[ignore = "a measurement, not a check"]
+#[ignore = "a measurement that needs a quiet machine; `make measure` runs it"]
 fn ms_per_short_question() {
     let Some(embedder) = minilm() else { return };
     let status = fs::read_to_string("/proc/self/status").expect("Linux");
