@@ -26,7 +26,7 @@ impl Scored {
     /// What the order of answers is made by.
     #[must_use]
     pub fn fused(&self) -> f32 {
-        words::fused(self.score, self.words.share)
+        self.score + self.words.lift(words::EXCHANGES)
     }
 }
 
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn what_holds_the_questions_words_is_found_under_the_gate_and_comes_before_what_is_only_alike() {
-        let holds = Match { bm25: 6.0, share: 0.9, found: true };
+        let holds = Match { bm25: 6.0, share: 0.9, alone: false, found: true };
         let candidates = vec![scored("room 212", 1, 0.55), Scored { words: holds, ..scored("room 4127", 2, 0.41) }];
         let Decision::Found(memories) = decide(candidates, 0.5, 5) else { panic!("nothing found") };
         let words: Vec<_> = memories.iter().map(|memory| memory.exchange.heard.as_str()).collect();

@@ -12,12 +12,15 @@ use crate::remember::recall::{self, Decision, Scored};
 use crate::remember::{Exchange, Memory, MemoryError, Query, Settings};
 use crate::think::tools::About;
 
-/// The questions that ship with the project: a small house, and two larger ones in which many things are near to one
-/// another, of which one is for choosing and one for measuring only.
-pub const SHIPPED: [&str; 3] = [
+/// The questions that ship with the project: a house of single facts in two halves, and five in which many things are
+/// near to one another, of which three are for choosing and two for measuring only.
+pub const SHIPPED: [&str; 6] = [
     include_str!("../../../tests/questions/exchanges.toml"),
     include_str!("../../../tests/questions/year_tune.toml"),
+    include_str!("../../../tests/questions/coast_tune.toml"),
+    include_str!("../../../tests/questions/village_tune.toml"),
     include_str!("../../../tests/questions/year_held.toml"),
+    include_str!("../../../tests/questions/flat_held.toml"),
 ];
 
 /// Answers looked at; recall at 10 needs no more.
@@ -198,7 +201,7 @@ mod tests {
         let halves = [&questions.tune, &questions.held];
         let count = |count: fn(&Halves<Answerable>) -> usize| halves.iter().map(|half| count(half)).sum::<usize>();
         assert!(questions.exchanges.len() >= 150);
-        assert!(count(|half| half.answerable.len()) >= 60 && count(|half| half.absent.len()) >= 50);
+        assert!(count(|half| half.answerable.len()) >= 60 && count(|half| half.absent.len()) >= 40);
         for asks in &questions.naming_nothing {
             assert!(recall::names_nothing(asks), "{asks}");
         }

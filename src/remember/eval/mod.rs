@@ -186,7 +186,7 @@ mod tests {
     }
 
     fn scored(heard: &str, score: f32, share: f32) -> Scored {
-        let words = Match { bm25: share * 5.0, share, found: share > 0.6 };
+        let words = Match { bm25: share * 5.0, share, alone: false, found: share > 0.6 };
         Scored { exchange: exchange(heard), score, words, just_said: false }
     }
 

@@ -348,15 +348,15 @@ impl Inner {
     }
 }
 
-/// Which of the facts count: those from `gate` on that also beat `rival`. A second one is told only where it is nearly
-/// as near. Whether there is an answer is decided by likeness, which comes first by likeness and words.
+/// Which of the facts count: those from `gate` on that also beat `rival`, in the order of likeness and words. A second
+/// one is told only where it is nearly as near as the nearest. Whether there is an answer, likeness alone decides.
 fn judged(near: Vec<Near>, gate: f32, rival: f32, searched: usize) -> Answer {
     let best = near.iter().map(|near| near.fact.score).reduce(f32::max);
     let counts = |near: &Near| near.fact.score >= gate && near.fact.score > rival;
-    let told: Vec<Near> = near.into_iter().filter(counts).collect();
-    let top = told.first().map(Near::fused);
-    let nearly = |near: &Near| top.is_some_and(|top| top - near.fused() <= NEARLY_AS_NEAR);
-    let facts: Vec<KnownFact> = told.into_iter().filter(nearly).map(|near| near.fact).collect();
+    let told = near.into_iter().filter(counts).enumerate();
+    let nearly = |near: &Near| best.is_some_and(|best| best - near.fact.score <= NEARLY_AS_NEAR);
+    let facts: Vec<KnownFact> =
+        told.filter(|(place, near)| *place == 0 || nearly(near)).map(|(_, near)| near.fact).collect();
     let best = best.filter(|_| facts.is_empty());
     Answer { facts, searched, best }
 }

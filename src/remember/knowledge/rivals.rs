@@ -10,7 +10,7 @@ use crate::remember::embed::{EmbedError, EmbedText, cosine};
 
 /// One for each kind of question that people ask a robot and that no fact answers. Chosen on the tuning half of
 /// `tests/questions/facts.toml`, where “Who am I?” scores 0.79 against a fact.
-const QUESTIONS: [&str; 12] = [
+const QUESTIONS: [&str; 16] = [
     "Who am I?",
     "What is my name?",
     "What day is it today?",
@@ -23,6 +23,10 @@ const QUESTIONS: [&str; 12] = [
     "What is the capital of this country?",
     "Can you do something for me?",
     "What did I tell you?",
+    "I love you.",
+    "Are you bored?",
+    "What is our password?",
+    "How do I write a program?",
 ];
 
 /// Their vectors, embedded when they are first needed.

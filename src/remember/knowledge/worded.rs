@@ -30,7 +30,7 @@ impl Near {
     /// What the order of facts is made by.
     #[must_use]
     pub fn fused(&self) -> f32 {
-        words::fused(self.fact.score, self.words.share)
+        self.fact.score + self.words.lift(words::FACTS)
     }
 }
 
