@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use reachy_remembers::config::Config;
+use reachy_remembers::config::{BodyKind, Config};
 
 fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -19,20 +19,22 @@ fn make_config(config: &Path) -> Output {
 }
 
 #[test]
-fn the_installed_configuration_is_the_projects_own_with_the_folders_of_a_service() {
+fn the_installed_configuration_is_the_projects_own_with_a_real_body_and_the_folders_of_a_service() {
     let output = make_config(&project("config.toml"));
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let installed = Config::from_toml(&text, Path::new("installed")).unwrap();
     assert_eq!(installed.remember.folder, Path::new("/var/lib/reachy-remembers/memory"));
     assert_eq!(installed.models.folder, Path::new("/var/lib/reachy-remembers/models"));
+    assert_eq!(installed.robot.body, BodyKind::Sdk);
     let mut expected = Config::default();
+    expected.robot.body = BodyKind::Sdk;
     expected.remember.folder = installed.remember.folder.clone();
     expected.models.folder = installed.models.folder.clone();
     assert_eq!(installed, expected);
     let own = read("config.toml");
     let changed = own.lines().zip(text.lines()).filter(|(ours, theirs)| ours != theirs).count();
-    assert_eq!((own.lines().count(), changed), (text.lines().count(), 2));
+    assert_eq!((own.lines().count(), changed), (text.lines().count(), 3));
 }
 
 #[test]

@@ -34,7 +34,11 @@ dpkg-deb -b --root-owner-group "$work/later" "$root/srv/later.deb" >/dev/null
 cp "$package" "$root/srv/first.deb"
 rm -rf "$root/srv/models"
 [ -z "$models" ] || cp -rL "$models" "$root/srv/models"
-cp "$here/files.sh" "$here/life.sh" "$here/shown.sh" "$root/srv/"
+cp "$here/files.sh" "$here/life.sh" "$here/key.sh" "$here/shown.sh" "$here/laptop.py" "$root/srv/"
+rm -rf "$root/srv/day"
+mkdir "$root/srv/day"
+cp "$here/day.toml" "$here/../../demo/sounds/key.wav" "$root/srv/day/"
+{ printf 'P6\n640 480\n255\n' && head -c 921600 /dev/urandom; } >"$root/srv/day/picture.ppm"
 
 echo "── the package's files, in a chroot"
 # Its own processes, which end with it.
@@ -48,4 +52,4 @@ unshare --mount --pid --fork sh -c '
 
 echo "── the service, under the system's own systemd"
 sh "$here/boot.sh" "$root" sh /srv/life.sh
-rm -rf "$root/srv/models" "$root/srv/first.deb" "$root/srv/later.deb"
+rm -rf "$root/srv/models" "$root/srv/day" "$root/srv/first.deb" "$root/srv/later.deb"
