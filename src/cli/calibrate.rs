@@ -86,9 +86,11 @@ impl Store {
 pub async fn run(setting: &Setting, arguments: CalibrateArguments) -> Result<ExitCode, CliError> {
     let said = match &arguments.file {
         Some(file) => {
-            std::fs::read_to_string(file).map_err(|error| CliError::WrongUse(format!("{}: {error}", file.display())))?
+            let wrong = |error: &dyn std::fmt::Display| CliError::WrongUse(format!("{}: {error}", file.display()));
+            let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
+            vec![exchanges::Questions::parse(&text).map_err(|error| wrong(&error))?]
         }
-        None => exchanges::QUESTIONS.to_owned(),
+        None => exchanges::Questions::shipped().map_err(CliError::could_not)?,
     };
     let config = setting.config.clone();
     let text = tokio::task::spawn_blocking(move || parts::load_text(&config)).await.map_err(CliError::could_not)?;
@@ -108,12 +110,12 @@ pub async fn run(setting: &Setting, arguments: CalibrateArguments) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-async fn measure(said: &str, text: Text) -> Result<Report, CliError> {
-    let questions = exchanges::Questions::parse(said).map_err(CliError::could_not)?;
-    let searched = questions.search(Arc::clone(&text.embedder)).await.map_err(CliError::could_not)?;
+async fn measure(said: &[exchanges::Questions], text: Text) -> Result<Report, CliError> {
+    let searched = exchanges::search(said, &text.embedder).await.map_err(CliError::could_not)?;
     let measured = exchanges::measure(&searched);
-    let naming = questions.naming_nothing.len();
-    let taken = questions.naming_nothing.iter().filter(|asks| crate::remember::recall::names_nothing(asks)).count();
+    let naming_nothing = || said.iter().flat_map(|questions| &questions.naming_nothing);
+    let naming = naming_nothing().count();
+    let taken = naming_nothing().filter(|asks| crate::remember::recall::names_nothing(asks)).count();
     let model = &text.model;
     let mut stores = vec![Store::new("exchange", model.exchange_gate, measured, (naming, taken))?];
     let embedder = Arc::clone(&text.embedder);

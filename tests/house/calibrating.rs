@@ -20,8 +20,8 @@ async fn the_shipped_gates_are_what_the_questions_give() {
         println!("skipped: the gates of {} were not measured", text.model.name);
         return;
     }
-    let said = exchanges::Questions::parse(exchanges::QUESTIONS).unwrap();
-    let searched = said.search(Arc::clone(&text.embedder)).await.unwrap();
+    let said = exchanges::Questions::shipped().unwrap();
+    let searched = exchanges::search(&said, &text.embedder).await.unwrap();
     let seen = frames::Questions::parse(frames::QUESTIONS).unwrap();
     let embedder = Arc::clone(&text.embedder);
     let seen = tokio::task::spawn_blocking(move || seen.measure(embedder.as_ref())).await.unwrap().unwrap();

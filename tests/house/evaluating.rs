@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use reachy_remembers::config::{Config, ModelsConfig};
 use reachy_remembers::daemon::parts::{self, Text};
-use reachy_remembers::remember::calibrate::exchanges::{QUESTIONS, Questions};
+use reachy_remembers::remember::calibrate::exchanges::{self, Questions};
 use reachy_remembers::remember::embed::stand_in::StandIn;
 use reachy_remembers::remember::eval::locomo::{self, LeftOut};
 use reachy_remembers::remember::eval::{ALL, By, Report, Row, report};
@@ -45,8 +45,7 @@ fn print(report: &Report) {
 #[tokio::test(flavor = "multi_thread")]
 async fn both_together_find_more_than_likeness_or_words_alone() {
     let Some(text) = real_text().await else { return };
-    let questions = Questions::parse(QUESTIONS).unwrap();
-    let searched = questions.search(Arc::clone(&text.embedder)).await.unwrap();
+    let searched = exchanges::search(&Questions::shipped().unwrap(), &text.embedder).await.unwrap();
     let report = report(&searched, None, text.model.exchange_gate);
     print(&report);
     let categories: Vec<&str> =

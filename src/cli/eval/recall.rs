@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::cli::{CliError, Output, Setting, print_json, table};
 use crate::daemon::parts;
-use crate::remember::calibrate::exchanges::{QUESTIONS, Questions, Searched};
+use crate::remember::calibrate::exchanges::{Questions, SHIPPED, Searched};
 use crate::remember::calibrate::{CalibrateError, Half};
 use crate::remember::eval::locomo::{self, LeftOut};
 use crate::remember::eval::{self, Report};
@@ -51,7 +51,9 @@ pub async fn run(setting: &Setting, arguments: RecallArguments) -> Result<ExitCo
         texts.push((file.display().to_string(), super::text_of(file)?));
     }
     match (texts.is_empty(), arguments.format) {
-        (true, Format::Questions) => texts.push(("the program's own questions".into(), QUESTIONS.to_owned())),
+        (true, Format::Questions) => {
+            texts.extend(SHIPPED.map(|text| ("the program's own questions".to_owned(), text.to_owned())));
+        }
         (true, Format::Locomo) => return Err(CliError::WrongUse("name a file in LoCoMo's format".into())),
         (false, _) => {}
     }

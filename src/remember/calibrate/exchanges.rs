@@ -12,20 +12,27 @@ use crate::remember::recall::{self, Decision, Scored};
 use crate::remember::{Exchange, Memory, MemoryError, Query, Settings};
 use crate::think::tools::About;
 
-/// The questions that ship with the project.
-pub const QUESTIONS: &str = include_str!("../../../tests/questions/exchanges.toml");
+/// The questions that ship with the project: a small house, and two larger ones in which many things are near to one
+/// another, of which one is for choosing and one for measuring only.
+pub const SHIPPED: [&str; 3] = [
+    include_str!("../../../tests/questions/exchanges.toml"),
+    include_str!("../../../tests/questions/year_tune.toml"),
+    include_str!("../../../tests/questions/year_held.toml"),
+];
 
 /// Answers looked at; recall at 10 needs no more.
 const ANSWERS: usize = 10;
 
-/// A memory and questions about it.
+/// A memory and questions about it; a file may have one half only.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Questions {
     exchanges: Vec<Turn>,
     /// Questions that name nothing to look for.
     pub naming_nothing: Vec<String>,
+    #[serde(default)]
     pub tune: Halves<Answerable>,
+    #[serde(default)]
     pub held: Halves<Answerable>,
 }
 
@@ -59,7 +66,27 @@ pub struct Searched {
     pub took_ms: f64,
 }
 
+/// Asks every question of several files, each over its own exchanges.
+///
+/// # Errors
+/// [`CalibrateError`].
+pub async fn search(files: &[Questions], embedder: &Arc<dyn EmbedText>) -> Result<Vec<Searched>, CalibrateError> {
+    let mut searched = Vec::new();
+    for questions in files {
+        searched.extend(questions.search(Arc::clone(embedder)).await?);
+    }
+    Ok(searched)
+}
+
 impl Questions {
+    /// The files that ship with the project.
+    ///
+    /// # Errors
+    /// As [`Questions::parse`]; a test rules them out.
+    pub fn shipped() -> Result<Vec<Self>, CalibrateError> {
+        SHIPPED.iter().map(|text| Self::parse(text)).collect()
+    }
+
     /// Reads a file of questions.
     ///
     /// # Errors
@@ -162,7 +189,12 @@ mod tests {
 
     #[test]
     fn the_questions_that_ship_are_whole_and_enough() {
-        let questions = Questions::parse(QUESTIONS).unwrap();
+        for questions in Questions::shipped().unwrap() {
+            is_whole_and_enough(&questions);
+        }
+    }
+
+    fn is_whole_and_enough(questions: &Questions) {
         let halves = [&questions.tune, &questions.held];
         let count = |count: fn(&Halves<Answerable>) -> usize| halves.iter().map(|half| count(half)).sum::<usize>();
         assert!(questions.exchanges.len() >= 150);

@@ -37,13 +37,19 @@ pub enum Half {
     Held,
 }
 
-/// The two halves of a file of questions.
+/// One half of the questions of a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Halves<A> {
     pub answerable: Vec<A>,
     /// Questions that nothing answers.
     pub absent: Vec<String>,
+}
+
+impl<A> Default for Halves<A> {
+    fn default() -> Self {
+        Self { answerable: Vec::new(), absent: Vec::new() }
+    }
 }
 
 /// What a question comes to at one gate.

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use qdrant_edge::external::ordered_float::OrderedFloat;
@@ -16,7 +17,7 @@ use qdrant_edge::{
     EdgeShard, EdgeSparseVectorParamsBuilder, EdgeVectorParamsBuilder, FieldCondition, Filter,
     IntegerIndexParamsBuilder, KeywordIndexParamsBuilder, Match, MatchAny, MatchValue, Memory as Placement, Modifier,
     NamedQuery, OrderBy, OrderByInterface, Payload, PayloadSchemaParams, PayloadSelector, PayloadSelectorExclude,
-    PointId, PointInsertOperations, PointOperations, PointStruct, QueryEnum, QueryRequestBuilder, Range,
+    PointId, PointInsertOperations, PointOperations, PointStruct, QueryEnum, QueryRequestBuilder, Range, Record,
     RetrieveRequestBuilder, ScoringQuery, ScrollRequestBuilder, UpdateOperation, ValueVariants, Vector, VectorInternal,
     VectorStructInternal, Vectors, WithPayloadInterface, WithVector,
 };
@@ -24,7 +25,8 @@ use uuid::Uuid;
 
 use super::super::beside::engine::Shard;
 use super::super::engine::{EngineError, check_vector, failed, guarded, index, json_path, log_options};
-use super::hybrid::{WORDS, count_words_of_older_exchanges, counted};
+use super::hybrid::{WORDS, bag, count_words_of_older_exchanges, counted};
+use super::kept::{Kept, Known};
 use super::payload::{JPEG, KIND, LABELS, LOOKED, Stored};
 use crate::remember::{Exchange, Frame, TimeRange};
 use crate::robot::Direction;
@@ -125,16 +127,21 @@ pub struct Page<S> {
 /// An open shard. Dropping it flushes.
 pub struct Engine {
     pub(super) shard: Shard,
+    pub(super) kept: Kept,
 }
 
 impl Engine {
+    fn over(shard: EdgeShard) -> Self {
+        Self { shard: Shard::new(shard), kept: Kept::new() }
+    }
+
     /// Makes an empty shard in the folder `path`, which must not exist, with its indexes.
     pub fn create(path: &Path, search_threads: usize) -> Result<Self, EngineError> {
         guarded(|| {
             let shard = EdgeShard::new(path, config(search_threads)).map_err(failed)?;
             make_indexes(&shard)?;
             shard.flush().map_err(failed)?;
-            Ok(Self { shard: Shard::new(shard) })
+            Ok(Self::over(shard))
         })
     }
 
@@ -148,7 +155,7 @@ impl Engine {
             let shard = EdgeShard::load(path, Some(settings(search_threads).build())).map_err(failed)?;
             check_contract(&shard)?;
             count_words_of_older_exchanges(&shard)?;
-            Ok(Self { shard: Shard::new(shard) })
+            Ok(Self::over(shard))
         })
     }
 
@@ -157,11 +164,14 @@ impl Engine {
         if points.is_empty() {
             return Ok(());
         }
-        guarded(|| {
+        let ids = points.iter().map(|point| identity(point.0.0.id)).collect::<Result<Vec<_>, _>>()?;
+        let written = guarded(|| {
             let points = points.into_iter().map(|point| point.0.into()).collect();
             let insert = PointOperations::UpsertPoints(PointInsertOperations::PointsList(points));
             self.shard.update(UpdateOperation::PointOperation(insert)).map_err(failed)
-        })
+        });
+        self.kept.drop_written(&ids);
+        written
     }
 
     /// Puts everything written so far on the disk itself.
@@ -190,11 +200,48 @@ impl Engine {
             let request = QueryRequestBuilder::new(limit)
                 .query(nearest_to(VectorInternal::Dense(vector), space.name()))
                 .filter(filter::<S>(scope)?)
-                .with_payload(without_pictures()?)
                 .build();
             let points = self.shard.query(request).map_err(failed)?;
-            points.into_iter().map(|point| Ok((read(point.payload)?, point.score))).collect()
+            let ids = points.iter().map(|point| identity(point.id)).collect::<Result<Vec<_>, _>>()?;
+            let known = self.known::<S>(&ids)?;
+            Ok(known
+                .into_iter()
+                .zip(points)
+                .filter_map(|(known, point)| Some((known?.memory.clone(), point.score)))
+                .collect())
         })
+    }
+
+    /// These memories, frames without their pictures, each in its place; `None` for one that has gone since it was
+    /// found.
+    pub(super) fn known<S: Stored>(&self, ids: &[Uuid]) -> Result<Vec<Option<Arc<Known<S>>>>, EngineError> {
+        let mut known: Vec<_> = ids.iter().map(|id| self.kept.get::<S>(*id)).collect();
+        let lacking: Vec<Uuid> =
+            ids.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(id, _)| *id).collect();
+        if lacking.is_empty() {
+            return Ok(known);
+        }
+        let read = self.kept.keep(|| self.read_known::<S>(&lacking))?;
+        let read: HashMap<Uuid, Arc<Known<S>>> = read.into_iter().collect();
+        for (id, known) in ids.iter().zip(&mut known) {
+            if known.is_none() {
+                *known = read.get(id).cloned();
+            }
+        }
+        Ok(known)
+    }
+
+    fn read_known<S: Stored>(&self, ids: &[Uuid]) -> Result<Vec<(Uuid, Known<S>)>, EngineError> {
+        let request = RetrieveRequestBuilder::new(ids.iter().copied().map(PointId::Uuid).collect())
+            .with_payload(without_pictures()?)
+            .with_vector(WithVector::Selector(vec![WORDS.into()]))
+            .build();
+        let records = self.shard.retrieve(request).map_err(failed)?;
+        let known = |record: Record| {
+            let bag = bag(record.vector.as_ref());
+            Ok((identity(record.id)?, Known { memory: read(record.payload)?, bag }))
+        };
+        records.into_iter().map(known).collect()
     }
 
     /// At most `limit` memories in the order of their time; frames without their pictures.
@@ -208,11 +255,12 @@ impl Engine {
             let request = ScrollRequestBuilder::new()
                 .limit(limit)
                 .filter(filter::<S>(scope)?)
-                .with_payload(without_pictures()?)
+                .with_payload(WithPayloadInterface::Bool(false))
                 .order_by(OrderByInterface::Struct(by))
                 .build();
             let (records, _) = self.shard.scroll(request).map_err(failed)?;
-            records.into_iter().map(|record| read(record.payload)).collect()
+            let ids = records.iter().map(|record| identity(record.id)).collect::<Result<Vec<_>, _>>()?;
+            Ok(self.known::<S>(&ids)?.into_iter().flatten().map(|known| known.memory.clone()).collect())
         })
     }
 
@@ -319,6 +367,13 @@ pub(super) fn dense(vectors: Option<&VectorStructInternal>, space: Space) -> Opt
 /// A search for what is nearest in a named vector's space.
 pub(super) fn nearest_to(query: VectorInternal, space: &str) -> ScoringQuery {
     ScoringQuery::Vector(QueryEnum::Nearest(NamedQuery { query, using: Some(space.into()) }))
+}
+
+pub(super) fn identity(id: PointId) -> Result<Uuid, EngineError> {
+    match id {
+        PointId::Uuid(id) => Ok(id),
+        PointId::NumId(number) => Err(EngineError(format!("it holds a point that no memory has ({number})"))),
+    }
 }
 
 pub(super) fn read<S: Stored>(payload: Option<Payload>) -> Result<S, EngineError> {

@@ -16,7 +16,8 @@ use uuid::Uuid;
 use super::{Inner, Memory, MemoryError, folder, mb, points};
 use crate::remember::people::Change;
 use crate::remember::{Exchange, Frame};
-use engine::{Becomes, Either};
+pub(super) use engine::Becomes;
+use engine::Either;
 
 /// What a change does to the memory, or would do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,6 +9,7 @@
 mod engine;
 mod forget;
 mod hybrid;
+mod kept;
 mod payload;
 mod rebuild;
 mod search;

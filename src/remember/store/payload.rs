@@ -1,13 +1,17 @@
 //! Exchanges and frames as the shard's points: the contract that another program, or a later version, reads.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use qdrant_edge::Payload;
+use quick_cache::sync::Cache;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::super::engine::EngineError;
+use super::kept::{Kept, Known};
 use crate::remember::{Exchange, Frame};
 
 /// The payload key of the tenant.
@@ -20,7 +24,7 @@ pub const LABELS: &str = "labels";
 pub const LOOKED: &str = "looked";
 
 /// What can be a point of `memory/`.
-pub trait Stored: Sized {
+pub trait Stored: Clone + Sized {
     /// The value of [`KIND`].
     const KIND: &'static str;
     /// The payload key of its time, unix seconds.
@@ -32,6 +36,8 @@ pub trait Stored: Sized {
     fn payload(&self) -> Value;
     /// Reads what [`Stored::payload`] wrote; a frame's picture may be left out.
     fn read(payload: &Payload) -> Result<Self, EngineError>;
+    /// Where copies of its kind are kept.
+    fn kept(kept: &Kept) -> &Cache<Uuid, Arc<Known<Self>>>;
 }
 
 impl Stored for Exchange {
@@ -67,6 +73,10 @@ impl Stored for Exchange {
             speaker: words(payload, "speaker"),
             said_at: time(payload, Self::TIME)?,
         })
+    }
+
+    fn kept(kept: &Kept) -> &Cache<Uuid, Arc<Known<Self>>> {
+        &kept.exchanges
     }
 }
 
@@ -114,6 +124,10 @@ impl Stored for Frame {
             caption: words(payload, "caption"),
             jpeg: STANDARD.decode(jpeg).map_err(|_| broken("picture"))?,
         })
+    }
+
+    fn kept(kept: &Kept) -> &Cache<Uuid, Arc<Known<Self>>> {
+        &kept.frames
     }
 }
 

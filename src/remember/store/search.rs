@@ -102,8 +102,8 @@ impl Inner {
         let (scope, limit) = (Scope::during(query.when), self.settings.limit.max(1) * CANDIDATES);
         let hybrid = self.engine.hybrid::<Exchange>(question, &asked, &scope, limit)?;
         let stored = hybrid.hits.into_iter().map(|hit| Scored {
-            words: hybrid.weights.compare(&asked, &hit.bag),
-            exchange: hit.memory,
+            words: hybrid.weights.compare(&asked, &hit.known.bag),
+            exchange: hit.known.memory.clone(),
             score: hit.cosine,
             just_said: false,
         });

@@ -1,3 +1,5 @@
+use super::super::MemoryError;
+use super::super::forget::Becomes;
 use super::*;
 use crate::remember::embed::EmbedText;
 use crate::remember::embed::stand_in::StandIn;
@@ -20,7 +22,7 @@ fn without_words(path: &Path, exchanges: &[Exchange]) {
         .build();
     let old = EdgeShard::new(path, config).unwrap();
     make_indexes(&old).unwrap();
-    let old = Engine { shard: Shard::new(old) };
+    let old = Engine::over(old);
     let points = exchanges.iter().map(|exchange| {
         let vectors = Vectors::new_named([(Space::Text.name(), vector(&exchange.line()))]);
         Point(PointStruct::new(PointId::Uuid(exchange.id()), vectors, exchange.payload()))
@@ -33,8 +35,8 @@ fn without_words(path: &Path, exchanges: &[Exchange]) {
 fn found_by_words(engine: &Engine, question: &str) -> Vec<String> {
     let asked = Asked::of(question);
     let hybrid = engine.hybrid::<Exchange>(vector(question), &asked, &Scope::default(), 10).unwrap();
-    let found = hybrid.hits.into_iter().filter(|hit| hybrid.weights.compare(&asked, &hit.bag).found);
-    found.map(|hit| hit.memory.heard).collect()
+    let found = hybrid.hits.into_iter().filter(|hit| hybrid.weights.compare(&asked, &hit.known.bag).found);
+    found.map(|hit| hit.known.memory.heard.clone()).collect()
 }
 
 #[test]
@@ -99,4 +101,44 @@ fn a_shard_with_other_vectors_than_the_contracts_is_refused() {
     drop(EdgeShard::new(&path, config.build()).unwrap());
     let why = Engine::load(&path, 1).err().unwrap().to_string();
     assert!(why.contains("8 numbers instead of 384"), "{why}");
+}
+
+/// Who said what, as a search finds it.
+fn speakers(engine: &Engine) -> Vec<Option<String>> {
+    let found = engine.nearest::<Exchange>(vector("tea"), Space::Text, &Scope::default(), 5).unwrap();
+    found.into_iter().map(|(exchange, _)| exchange.speaker).collect()
+}
+
+#[test]
+fn what_was_read_is_read_again_after_it_was_written_and_after_the_shard_was_built_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("memory");
+    let engine = Engine::create(&path, 1).unwrap();
+    let tea = exchange("Green tea with honey.", 1);
+    let point = |speaker: Option<&str>| {
+        let said = Exchange { speaker: speaker.map(str::to_owned), ..tea.clone() };
+        let Point(mut point) = Point::new(&said, vector("tea"), None).unwrap();
+        point.0.id = PointId::Uuid(tea.id());
+        Point(point)
+    };
+    engine.upsert(vec![point(None)]).unwrap();
+    assert_eq!(speakers(&engine), [None]);
+    engine.upsert(vec![point(Some("Emma"))]).unwrap();
+    assert_eq!(speakers(&engine), [Some("Emma".to_owned())]);
+    let carry = |_| Ok::<_, MemoryError>(Becomes::Another(point(None)));
+    engine.rebuild(&path, 1, carry).unwrap();
+    assert_eq!(speakers(&engine), [None]);
+}
+
+#[test]
+fn more_is_found_than_is_kept_after_reading() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::create(&folder.path().join("memory"), 1).unwrap();
+    let exchanges: Vec<Exchange> = (0..5000).map(|second| exchange(&format!("Tea {second}."), second)).collect();
+    let points = exchanges.iter().map(|one| Point::new(one, vector(&one.heard), None).unwrap());
+    engine.upsert(points.collect()).unwrap();
+    for _ in 0..2 {
+        let all = engine.in_time::<Exchange>(&Scope::default(), Order::OldestFirst, 5000).unwrap();
+        assert_eq!(all, exchanges);
+    }
 }

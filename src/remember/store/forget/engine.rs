@@ -66,7 +66,7 @@ impl Engine {
         let load =
             |path: &Path| -> Result<EdgeShard, EngineError> { Engine::load(path, search_threads)?.shard.into_open() };
         let making = Making { create: &create, load: &load };
-        rebuild(
+        let rebuilt = rebuild(
             &self.shard,
             place,
             &making,
@@ -83,7 +83,9 @@ impl Engine {
             },
             // How many of each kind there are is counted when the new shard is in its place.
             |_, _| Ok(()),
-        )
+        );
+        self.kept.drop_all();
+        rebuilt
     }
 }
 

@@ -9,7 +9,9 @@ use qdrant_edge::{
     VectorOperations, VectorPersisted, VectorStructInternal, VectorStructPersisted, WithPayloadInterface, WithVector,
 };
 
-use super::super::engine::{Engine, PAGE, Scope, Space, dense, filter, nearest_to, read, without_pictures};
+use uuid::Uuid;
+
+use super::super::engine::{Engine, PAGE, Scope, Space, dense, filter, identity, nearest_to, read};
 use super::super::payload::Stored;
 use super::{Hit, Hybrid};
 use crate::remember::Exchange;
@@ -75,20 +77,16 @@ impl Engine {
         Space::Text.check(&vector)?;
         guarded(|| {
             let filter = filter::<S>(scope)?;
-            let with = |names: &[&str]| WithVector::Selector(names.iter().map(|name| (*name).into()).collect());
             let alike = QueryRequestBuilder::new(limit)
                 .query(nearest_to(VectorInternal::Dense(vector.clone()), Space::Text.name()))
                 .filter(filter.clone())
-                .with_payload(without_pictures()?)
-                .with_vector(with(&[WORDS]))
                 .build();
             let mut searches = vec![alike];
             if !asked.terms().is_empty() {
                 let request = QueryRequestBuilder::new(limit)
                     .query(nearest_to(by_terms(asked.terms())?, WORDS))
                     .filter(filter)
-                    .with_payload(without_pictures()?)
-                    .with_vector(with(&[WORDS, Space::Text.name()]));
+                    .with_vector(WithVector::Selector(vec![Space::Text.name().into()]));
                 searches.push(request.build());
             }
             searches.extend(asked.terms().iter().map(|term| holder_of(*term)).collect::<Result<Vec<_>, _>>()?);
@@ -99,17 +97,25 @@ impl Engine {
                 .into_iter();
             let alike = answers.next().unwrap_or_default();
             let worded = if asked.terms().is_empty() { Vec::new() } else { answers.next().unwrap_or_default() };
-            let found: Vec<(u32, f32)> =
+            let rarities: Vec<(u32, f32)> =
                 asked.terms().iter().zip(answers).filter_map(|(term, holders)| rarity(*term, holders)).collect();
             let counted = CountRequestBuilder::new().filter(self::filter::<S>(&Scope::default())?).exact(false).build();
-            let weights = Weights::new(asked, &found, self.shard.count(counted).map_err(failed)?);
-            let mut known = HashSet::new();
-            let mut hits = Vec::with_capacity(alike.len() + worded.len());
-            for point in alike.into_iter().chain(worded) {
-                if known.insert(point.id) {
-                    hits.push(hit(point, &vector)?);
+            let weights = Weights::new(asked, &rarities, self.shard.count(counted).map_err(failed)?);
+            let mut found = Vec::with_capacity(alike.len() + worded.len());
+            for point in alike {
+                found.push((identity(point.id)?, point.score));
+            }
+            let by_likeness: HashSet<Uuid> = found.iter().map(|(id, _)| *id).collect();
+            for point in worded {
+                let id = identity(point.id)?;
+                if !by_likeness.contains(&id) {
+                    let text = dense(point.vector.as_ref(), Space::Text);
+                    found.push((id, text.map_or(0.0, |text| cosine(text, &vector))));
                 }
             }
+            let (ids, cosines): (Vec<Uuid>, Vec<f32>) = found.into_iter().unzip();
+            let known = self.known::<S>(&ids)?.into_iter().zip(cosines);
+            let hits = known.filter_map(|(known, cosine)| Some(Hit { known: known?, cosine })).collect();
             Ok(Hybrid { hits, weights })
         })
     }
@@ -141,17 +147,8 @@ fn rarity(term: u32, holders: Vec<ScoredPoint>) -> Option<(u32, f32)> {
     (weight > 0.0).then(|| (term, holder.score / weight))
 }
 
-/// A found point; its score is the cosine where the search for likeness found it, else it is computed.
-fn hit<S: Stored>(point: ScoredPoint, question: &[f32]) -> Result<Hit<S>, EngineError> {
-    let cosine = match dense(point.vector.as_ref(), Space::Text) {
-        Some(text) => cosine(text, question),
-        None => point.score,
-    };
-    Ok(Hit { bag: bag(point.vector.as_ref()), memory: read(point.payload)?, cosine })
-}
-
 /// The words among a point's vectors.
-fn bag(vectors: Option<&VectorStructInternal>) -> Bag {
+pub fn bag(vectors: Option<&VectorStructInternal>) -> Bag {
     match vectors {
         Some(VectorStructInternal::Named(named)) => match named.get(WORDS) {
             Some(VectorInternal::Sparse(words)) => {

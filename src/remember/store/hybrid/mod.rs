@@ -2,9 +2,12 @@
 
 mod engine;
 
-pub use engine::{WORDS, count_words_of_older_exchanges, counted};
+pub use engine::{WORDS, bag, count_words_of_older_exchanges, counted};
 
-use crate::remember::words::{Bag, Weights};
+use std::sync::Arc;
+
+use super::kept::Known;
+use crate::remember::words::Weights;
 
 /// What [`Engine::hybrid`] comes to.
 pub struct Hybrid<S> {
@@ -16,7 +19,6 @@ pub struct Hybrid<S> {
 
 /// A memory with its likeness to a question and its words.
 pub struct Hit<S> {
-    pub memory: S,
+    pub known: Arc<Known<S>>,
     pub cosine: f32,
-    pub bag: Bag,
 }
