@@ -72,7 +72,7 @@ deb: system
 	sh packaging/deb.sh --profile $(or $(PROFILE),release)
 
 # The package's whole life in a Debian 13 of its own; needs root, debootstrap and systemd-container. Packs what the tests
-# are built with, so that nothing is compiled twice.
+# are built with, so that nothing is compiled twice. With REACHY_TEST_ROBOT=1 also on the robot's own SDK.
 test-deb: models
 	sh packaging/deb.sh --profile $(or $(PROFILE),dev)
 	sh tests/packaging/run.sh "$$(ls -t $(TARGET)/debian/reachy-remembers_*.deb | head -n 1)" $(TARGET)/debian-13 models/cache

@@ -11,7 +11,7 @@ about() { stat -c '%U:%G %a' "$1"; }
 
 # What an earlier run may have left.
 dpkg --purge reachy-remembers >/dev/null 2>&1 || true
-rm -rf "$state"
+rm -rf "$state" "$(dirname $drop_in)"
 userdel --remove pollen >/dev/null 2>&1 || true
 
 shown "installs in one step" apt-get install -y -q --no-install-recommends /srv/first.deb
