@@ -137,8 +137,8 @@ fn taught(embedder: &dyn EmbedText) -> Result<Vec<Measured>, CliError> {
     let questions = Questions::parse(SHIPPED, &facts).map_err(CliError::could_not)?;
     let mut measured = Vec::new();
     for (half, asked) in [(Half::Tune, &questions.tune), (Half::Held, &questions.held)] {
-        let scored = asked.score(&facts, embedder).map_err(CliError::could_not)?;
-        measured.extend(scored.iter().map(|found| found.scored.measured(half)));
+        let found = asked.ask(&facts, embedder).map_err(CliError::could_not)?;
+        measured.extend(found.iter().map(|found| found.measured(half)));
     }
     Ok(measured)
 }

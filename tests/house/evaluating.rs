@@ -7,7 +7,7 @@ use reachy_remembers::daemon::parts::{self, Text};
 use reachy_remembers::remember::calibrate::exchanges::{self, Questions};
 use reachy_remembers::remember::embed::stand_in::StandIn;
 use reachy_remembers::remember::eval::locomo::{self, LeftOut};
-use reachy_remembers::remember::eval::{ALL, By, Report, Row, report};
+use reachy_remembers::remember::eval::{ALL, By, Ranked, Report, Row, report};
 
 use crate::weights;
 
@@ -46,7 +46,8 @@ fn print(report: &Report) {
 async fn both_together_find_more_than_likeness_or_words_alone() {
     let Some(text) = real_text().await else { return };
     let searched = exchanges::search(&Questions::shipped().unwrap(), &text.embedder).await.unwrap();
-    let report = report(&searched, None, text.model.exchange_gate);
+    let ranked: Vec<Ranked> = searched.iter().map(|one| Ranked::said(one, text.model.exchange_gate)).collect();
+    let report = report(&ranked, None);
     print(&report);
     let categories: Vec<&str> =
         report.rows.iter().filter(|row| row.by == By::Fused).map(|row| row.category.as_str()).collect();
@@ -75,7 +76,8 @@ async fn a_conversation_in_locomos_format_is_asked_by_category_three_ways() {
         None => Arc::new(StandIn::new()),
     };
     let searched = locomo::search(&samples, embedder).await.unwrap();
-    let report = report(&searched, None, 0.5);
+    let ranked: Vec<Ranked> = searched.iter().map(|one| Ranked::said(one, 0.5)).collect();
+    let report = report(&ranked, None);
     print(&report);
     assert_eq!(report.rows.len(), 5 * By::ALL.len(), "four categories with answers and the row over all");
     assert_eq!((report.abstention.absent, report.abstention.answerable), (8, 33));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use reachy_remembers::config::{Config, ModelsConfig};
 use reachy_remembers::daemon::parts::{self, Text};
 use reachy_remembers::health::Health;
-use reachy_remembers::remember::calibrate::{self, Scored};
+use reachy_remembers::remember::calibrate;
 use reachy_remembers::remember::knowledge::build;
 use reachy_remembers::remember::knowledge::facts::Facts;
 use reachy_remembers::remember::knowledge::questions::{Found, Half, Questions, SHIPPED};
@@ -29,18 +29,24 @@ fn text() -> Option<Text> {
 /// Shares of answerable ones that find their own fact, and of others that find none.
 fn shares(name: &str, half: &Half, found: &[Found], gate: f32) -> (f64, f64) {
     let (answerable, others) = half.counts();
-    let passes = |found: &&Found| found.scored.right == Some(true) && found.scored.best >= gate;
-    let right = found.iter().filter(passes).count();
-    let first = found.iter().filter(passes).filter(|found| found.first).count();
-    let silent = found.iter().filter(|found| found.scored.right.is_none() && found.scored.best < gate).count();
+    let (mut right, mut first, mut silent) = (0, 0, 0);
+    for question in found {
+        let (told, finds) = (question.told(gate), question.finds);
+        let good = finds.map_or(told.is_empty(), |finds| told.contains(&finds));
+        match finds {
+            Some(finds) => {
+                right += usize::from(good);
+                first += usize::from(told.first() == Some(&finds));
+            }
+            None => silent += usize::from(good),
+        }
+        if !good {
+            println!("  {} tells {} facts", question.asks, told.len());
+        }
+    }
     println!(
         "{name}: {right} of {answerable} find their fact ({first} first), {silent} of {others} others find none, gate {gate}"
     );
-    for Scored { question, best, right } in found.iter().map(|found| &found.scored) {
-        if right.map_or(*best >= gate, |right| !right || *best < gate) {
-            println!("  {best:.3} {right:?} {question}");
-        }
-    }
     (right as f64 / answerable as f64, silent as f64 / others as f64)
 }
 
@@ -50,13 +56,13 @@ fn questions_worded_unlike_any_stored_one_find_their_fact_and_others_find_none()
     let facts = Facts::load(Path::new("")).unwrap();
     let questions = Questions::parse(SHIPPED, &facts).unwrap();
     assert!(questions.held.counts().0 >= 60 && questions.tune.counts().1 + questions.held.counts().1 >= 60);
-    let tune = questions.tune.score(&facts, text.embedder.as_ref()).unwrap();
-    let measured: Vec<_> = tune.iter().map(|found| found.scored.measured(calibrate::Half::Tune)).collect();
+    let tune = questions.tune.ask(&facts, text.embedder.as_ref()).unwrap();
+    let measured: Vec<_> = tune.iter().map(|found| found.measured(calibrate::Half::Tune)).collect();
     let best = calibrate::best(&calibrate::sweep(&measured)).unwrap();
     let gate = text.model.fact_gate;
     println!("{}: the tuning half gives {best:?}, shipped {gate}", text.model.name);
     assert!((best.gate - gate).abs() < 0.005, "{best:?}");
-    let held = questions.held.score(&facts, text.embedder.as_ref()).unwrap();
+    let held = questions.held.ask(&facts, text.embedder.as_ref()).unwrap();
     for (name, half, found) in [("tune", &questions.tune, &tune), ("held", &questions.held, &held)] {
         let (right, silent) = shares(name, half, found, gate);
         assert!(right >= SHARE && silent >= SHARE, "{name}: {right:.3} and {silent:.3}");

@@ -1,6 +1,6 @@
 //! `eval recall`: how well the memory finds what was said, over questions whose answers are known.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -8,10 +8,13 @@ use serde::Serialize;
 
 use crate::cli::{CliError, Output, Setting, print_json, table};
 use crate::daemon::parts;
-use crate::remember::calibrate::exchanges::{Questions, SHIPPED, Searched};
+use crate::remember::calibrate::exchanges::{self, Questions, Searched};
 use crate::remember::calibrate::{CalibrateError, Half};
+use crate::remember::embed::EmbedText;
 use crate::remember::eval::locomo::{self, LeftOut};
-use crate::remember::eval::{self, Report};
+use crate::remember::eval::{self, Ranked, Report};
+use crate::remember::knowledge::facts::Facts;
+use crate::remember::knowledge::questions as taught;
 
 #[derive(Debug, clap::Args)]
 pub struct RecallArguments {
@@ -46,39 +49,41 @@ struct Evaluated {
 }
 
 pub async fn run(setting: &Setting, arguments: RecallArguments) -> Result<ExitCode, CliError> {
-    let mut texts = Vec::new();
-    for file in &arguments.files {
-        texts.push((file.display().to_string(), super::text_of(file)?));
-    }
-    match (texts.is_empty(), arguments.format) {
-        (true, Format::Questions) => {
-            texts.extend(SHIPPED.map(|text| ("the program's own questions".to_owned(), text.to_owned())));
-        }
-        (true, Format::Locomo) => return Err(CliError::WrongUse("name a file in LoCoMo's format".into())),
-        (false, _) => {}
-    }
     let config = setting.config.clone();
     let text = tokio::task::spawn_blocking(move || parts::load_text(&config)).await.map_err(CliError::could_not)?;
     let text = text.map_err(CliError::could_not)?;
-    let (mut searched, mut left_out): (Vec<Searched>, Option<LeftOut>) = (Vec::new(), None);
-    for (from, content) in &texts {
-        let wrong = |error: CalibrateError| CliError::WrongUse(format!("{from}: {error}"));
-        let embedder = Arc::clone(&text.embedder);
-        match arguments.format {
+    let gate = setting.config.remember.exchange_gate.unwrap_or(text.model.exchange_gate);
+    let embedder = &text.embedder;
+    let said = |searched: Vec<Searched>| searched.iter().map(|one| Ranked::said(one, gate)).collect::<Vec<_>>();
+    let (mut ranked, mut left_out): (Vec<Ranked>, Option<LeftOut>) = (Vec::new(), None);
+    if arguments.files.is_empty() {
+        if arguments.format == Format::Locomo {
+            return Err(CliError::WrongUse("name a file in LoCoMo's format".into()));
+        }
+        let shipped = Questions::shipped().map_err(CliError::could_not)?;
+        ranked.extend(said(exchanges::search(&shipped, embedder).await.map_err(CliError::could_not)?));
+        let (embedder, gate) =
+            (Arc::clone(embedder), setting.config.knowledge.fact_gate.unwrap_or(text.model.fact_gate));
+        let taught = tokio::task::spawn_blocking(move || rank_taught(embedder.as_ref(), gate));
+        ranked.extend(taught.await.map_err(CliError::could_not)?.map_err(CliError::could_not)?);
+    }
+    for file in &arguments.files {
+        let content = super::text_of(file)?;
+        let wrong = |error: CalibrateError| CliError::WrongUse(format!("{}: {error}", file.display()));
+        ranked.extend(said(match arguments.format {
             Format::Questions => {
-                let questions = Questions::parse(content).map_err(wrong)?;
-                searched.extend(questions.search(embedder).await.map_err(CliError::could_not)?);
+                let questions = Questions::parse(&content).map_err(wrong)?;
+                questions.search(Arc::clone(embedder)).await.map_err(CliError::could_not)?
             }
             Format::Locomo => {
-                let (samples, more) = locomo::parse(content).map_err(wrong)?;
-                searched.extend(locomo::search(&samples, embedder).await.map_err(CliError::could_not)?);
+                let (samples, more) = locomo::parse(&content).map_err(wrong)?;
                 left_out = Some(left_out.unwrap_or_default().and(more));
+                locomo::search(&samples, Arc::clone(embedder)).await.map_err(CliError::could_not)?
             }
-        }
+        }));
     }
     let half = arguments.held.then_some(Half::Held);
-    let gate = setting.config.remember.exchange_gate.unwrap_or(text.model.exchange_gate);
-    let report = eval::report(&searched, half, gate);
+    let report = eval::report(&ranked, half);
     let evaluated = Evaluated { text_model: text.model.name.clone(), report, left_out };
     if arguments.output.json {
         print_json(&evaluated)?;
@@ -86,6 +91,17 @@ pub async fn run(setting: &Setting, arguments: RecallArguments) -> Result<ExitCo
         print(&evaluated)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The questions about the facts that come with the program. Blocks for seconds.
+fn rank_taught(embedder: &dyn EmbedText, gate: f32) -> Result<Vec<Ranked>, CalibrateError> {
+    let facts = Facts::load(Path::new("")).map_err(|error| CalibrateError::Questions(error.to_string()))?;
+    let questions = taught::Questions::parse(taught::SHIPPED, &facts)?;
+    let mut ranked = Vec::new();
+    for (half, asked) in [(Half::Tune, &questions.tune), (Half::Held, &questions.held)] {
+        ranked.extend(asked.ask(&facts, embedder)?.iter().map(|found| found.ranked("fact", half, gate)));
+    }
+    Ok(ranked)
 }
 
 fn print(evaluated: &Evaluated) -> Result<(), CliError> {
@@ -107,12 +123,8 @@ fn print(evaluated: &Evaluated) -> Result<(), CliError> {
     println!("{ranks}");
     let abstention = report.abstention;
     println!(
-        "at the gate {:.2}: {} of {} absent questions answered with nothing, {} of {} answerable ones too",
-        abstention.gate,
-        abstention.absent_refused,
-        abstention.absent,
-        abstention.answerable_refused,
-        abstention.answerable
+        "at the gates in use: {} of {} absent questions answered with nothing, {} of {} answerable ones too",
+        abstention.absent_refused, abstention.absent, abstention.answerable_refused, abstention.answerable
     );
     if let Some(left_out) = evaluated.left_out.filter(|left_out| *left_out != LeftOut::default()) {
         println!("left out: {}", serde_json::to_string(&left_out).map_err(CliError::could_not)?);

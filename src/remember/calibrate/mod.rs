@@ -110,24 +110,6 @@ impl Measured {
     }
 }
 
-/// What one question's best match was, where the score alone decides.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Scored {
-    pub question: String,
-    pub best: f32,
-    /// Whether the best match is the one that answers; `None` for a question that nothing answers.
-    pub right: Option<bool>,
-}
-
-impl Scored {
-    /// What it comes to at every gate.
-    #[must_use]
-    pub fn measured(&self, half: Half) -> Measured {
-        let answer = |gate| (self.best >= gate).then_some(self.right == Some(true));
-        Measured::new(&self.question, half, self.right.is_some(), Some(self.best), answer)
-    }
-}
-
 fn gates() -> impl Iterator<Item = f32> {
     TRIED.map(|hundredths| f32::from(hundredths) / 100.0)
 }
@@ -231,7 +213,8 @@ mod tests {
 
     /// Answered by likeness alone, with what `right` says.
     fn measured(best: f32, right: Option<bool>) -> Measured {
-        Scored { question: String::new(), best, right }.measured(Half::Tune)
+        let answer = |gate| (best >= gate).then_some(right == Some(true));
+        Measured::new("", Half::Tune, right.is_some(), Some(best), answer)
     }
 
     #[test]

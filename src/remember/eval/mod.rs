@@ -60,6 +60,36 @@ impl By {
     }
 }
 
+/// One question, put in order three ways.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranked {
+    /// `None` for a question that nothing answers.
+    pub category: Option<String>,
+    pub half: Half,
+    /// The place, from 0, of the first candidate that answers, in the order of [`By::ALL`]; `None` where it was not
+    /// found that way.
+    pub places: [Option<usize>; 3],
+    /// Whether the robot answers with nothing.
+    pub refused: bool,
+    /// How long the search took, embedding included, in milliseconds; `None` where it was not timed.
+    pub took_ms: Option<f64>,
+}
+
+impl Ranked {
+    /// A question about what was said, at the gate in use.
+    #[must_use]
+    pub fn said(searched: &Searched, gate: f32) -> Self {
+        let refused = matches!(recall::decide(searched.candidates.clone(), gate, 1), Decision::Nothing { .. });
+        Self {
+            category: searched.category.clone(),
+            half: searched.half,
+            places: By::ALL.map(|by| by.rank(&searched.candidates, &searched.finds)),
+            refused,
+            took_ms: Some(searched.took_ms),
+        }
+    }
+}
+
 /// One category, one order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
@@ -74,10 +104,9 @@ pub struct Row {
     pub mrr: f64,
 }
 
-/// Whether there is an answer at all, at the gate in use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// Whether there is an answer at all, at the gates in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Abstention {
-    pub gate: f32,
     pub absent: usize,
     /// Absent questions that were answered with nothing, as they should be.
     pub absent_refused: usize,
@@ -98,30 +127,27 @@ pub struct Report {
 
 /// Counts; `half`: only the questions of that half.
 #[must_use]
-pub fn report(searched: &[Searched], half: Option<Half>, gate: f32) -> Report {
-    let kept: Vec<&Searched> =
-        searched.iter().filter(|question| half.is_none_or(|half| half == question.half)).collect();
+pub fn report(ranked: &[Ranked], half: Option<Half>) -> Report {
+    let kept: Vec<&Ranked> = ranked.iter().filter(|question| half.is_none_or(|half| half == question.half)).collect();
     let mut ranks: BTreeMap<(&str, By), Vec<Option<usize>>> = BTreeMap::new();
-    let mut abstention = Abstention { gate, ..Abstention::default() };
+    let mut abstention = Abstention::default();
     for question in &kept {
-        let nothing = matches!(recall::decide(question.candidates.clone(), gate, 1), Decision::Nothing { .. });
         let Some(category) = &question.category else {
             abstention.absent += 1;
-            abstention.absent_refused += usize::from(nothing);
+            abstention.absent_refused += usize::from(question.refused);
             continue;
         };
         abstention.answerable += 1;
-        abstention.answerable_refused += usize::from(nothing);
-        for by in By::ALL {
-            let rank = by.rank(&question.candidates, &question.finds);
+        abstention.answerable_refused += usize::from(question.refused);
+        for (by, place) in By::ALL.into_iter().zip(question.places) {
             for name in [category.as_str(), ALL] {
-                ranks.entry((name, by)).or_default().push(rank);
+                ranks.entry((name, by)).or_default().push(place);
             }
         }
     }
     let mut rows: Vec<Row> = ranks.into_iter().map(|((category, by), ranks)| row(category, by, &ranks)).collect();
     rows.sort_by_key(|row| row.category == ALL);
-    let took: Vec<f64> = kept.iter().map(|question| question.took_ms).collect();
+    let took: Vec<f64> = kept.iter().filter_map(|question| question.took_ms).collect();
     Report { rows, abstention, p50_ms: percentile(&took, 0.5), p99_ms: percentile(&took, 0.99) }
 }
 
@@ -164,16 +190,11 @@ mod tests {
         Scored { exchange: exchange(heard), score, words, just_said: false }
     }
 
-    fn question(category: Option<&str>, candidates: Vec<Scored>, took_ms: f64) -> Searched {
+    fn question(category: Option<&str>, candidates: Vec<Scored>, took_ms: f64) -> Ranked {
         let finds = if category.is_some() { vec![exchange("right")] } else { Vec::new() };
-        Searched {
-            asks: String::new(),
-            category: category.map(str::to_owned),
-            half: Half::Tune,
-            candidates,
-            finds,
-            took_ms,
-        }
+        let category = category.map(str::to_owned);
+        let searched = Searched { asks: String::new(), category, half: Half::Tune, candidates, finds, took_ms };
+        Ranked::said(&searched, 0.45)
     }
 
     #[test]
@@ -181,20 +202,20 @@ mod tests {
         let first = question(Some("number"), vec![scored("right", 0.4, 1.0), scored("other", 0.6, 0.0)], 1.0);
         let second = question(Some("number"), vec![scored("right", 0.5, 0.0), scored("other", 0.4, 0.2)], 3.0);
         let absent = question(None, vec![scored("other", 0.3, 0.1)], 2.0);
-        let report = report(&[first, second, absent], None, 0.45);
+        let report = report(&[first, second, absent], None);
         let of = |by| report.rows.iter().find(|row| row.by == by && row.category == "number").unwrap();
         assert_eq!((of(By::Dense).recall_at_1, of(By::Dense).mrr), (0.5, 0.75));
         // What holds none of the words is not found by them at all.
         assert_eq!((of(By::Words).recall_at_1, of(By::Words).recall_at_10), (0.5, 0.5));
         assert_eq!((of(By::Fused).recall_at_1, of(By::Fused).asked), (1.0, 2));
-        let wanted = Abstention { gate: 0.45, absent: 1, absent_refused: 1, answerable: 2, answerable_refused: 0 };
+        let wanted = Abstention { absent: 1, absent_refused: 1, answerable: 2, answerable_refused: 0 };
         assert_eq!(report.abstention, wanted);
         assert_eq!((report.p50_ms, report.p99_ms), (2.0, 3.0));
     }
 
     #[test]
     fn nothing_asked_is_no_panic() {
-        assert_eq!(report(&[], None, 0.5).rows, []);
+        assert_eq!(report(&[], None).rows, []);
         assert_eq!(percentile(&[], 0.99), 0.0);
     }
 }

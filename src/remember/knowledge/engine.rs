@@ -5,10 +5,11 @@
 use std::path::Path;
 
 use qdrant_edge::{
-    CountRequestBuilder, Distance, EdgeConfig, EdgeConfigBuilder, EdgeShard, EdgeVectorParamsBuilder,
-    Memory as Placement, MultiVectorComparator, MultiVectorConfig, NamedQuery, PointId, PointInsertOperations,
-    PointOperations, PointStruct, QueryEnum, QueryRequestBuilder, ScoringQuery, ScrollRequestBuilder, UpdateOperation,
-    Vector, VectorInternal, VectorStructInternal, Vectors, WithPayloadInterface, WithVector,
+    Condition, CountRequestBuilder, Distance, EdgeConfig, EdgeConfigBuilder, EdgeShard, EdgeVectorParamsBuilder,
+    Filter, HasIdCondition, Memory as Placement, MultiVectorComparator, MultiVectorConfig, NamedQuery, PointId,
+    PointInsertOperations, PointOperations, PointStruct, QueryEnum, QueryRequestBuilder, Record, ScoringQuery,
+    ScrollRequestBuilder, UpdateOperation, Vector, VectorInternal, VectorStructInternal, Vectors, WithPayloadInterface,
+    WithVector,
 };
 use uuid::Uuid;
 
@@ -77,15 +78,24 @@ impl Engine {
         guarded(|| self.shard.count(CountRequestBuilder::new().exact(true).build()).map_err(failed))
     }
 
-    /// The facts of which one question is nearest to `question` by cosine, best first.
-    pub fn nearest(&self, question: Vec<f32>, limit: usize) -> Result<Vec<KnownFact>, EngineError> {
+    /// The facts of which one question is nearest to `question` by cosine, best first; with `among`, only of those.
+    pub fn nearest(
+        &self,
+        question: Vec<f32>,
+        limit: usize,
+        among: Option<&[Uuid]>,
+    ) -> Result<Vec<KnownFact>, EngineError> {
         check_vector(TEXT, TEXT_DIMENSION, &question)?;
         guarded(|| {
             let query = NamedQuery { query: VectorInternal::Dense(question), using: Some(TEXT.into()) };
-            let request = QueryRequestBuilder::new(limit)
+            let mut request = QueryRequestBuilder::new(limit)
                 .query(ScoringQuery::Vector(QueryEnum::Nearest(query)))
-                .with_payload(WithPayloadInterface::Bool(true))
-                .build();
+                .with_payload(WithPayloadInterface::Bool(true));
+            if let Some(among) = among {
+                let ids: HasIdCondition = among.iter().copied().map(PointId::Uuid).collect();
+                request = request.filter(Filter { must: Some(vec![Condition::HasId(ids)]), ..Filter::default() });
+            }
+            let request = request.build();
             let points = self.shard.query(request).map_err(failed)?;
             let known = points.into_iter().map(|point| {
                 let payload = point.payload.ok_or_else(|| EngineError("a fact came back without its words".into()))?;
@@ -95,23 +105,40 @@ impl Engine {
         })
     }
 
+    /// Every fact without its vectors, in the order of the shard; an error when there are more than `most`.
+    pub fn facts(&self, most: usize) -> Result<Vec<(Uuid, Fact)>, EngineError> {
+        self.walk(most, WithVector::Bool(false), |record| {
+            Ok((uuid(record.id), payload::read(&record.payload.unwrap_or_default())?))
+        })
+    }
+
     /// Every fact with the vectors of its questions, in the order of the shard; an error when there are more than
     /// `most`.
     pub fn all(&self, most: usize) -> Result<Vec<Whole>, EngineError> {
+        self.walk(most, WithVector::Bool(true), |record| {
+            Ok((payload::read(&record.payload.unwrap_or_default())?, rows(record.vector)?))
+        })
+    }
+
+    fn walk<T>(
+        &self,
+        most: usize,
+        vectors: WithVector,
+        read: impl Fn(Record) -> Result<T, EngineError>,
+    ) -> Result<Vec<T>, EngineError> {
         guarded(|| {
             let (mut all, mut from) = (Vec::new(), None);
             loop {
                 let mut request = ScrollRequestBuilder::new()
                     .limit(PAGE)
                     .with_payload(WithPayloadInterface::Bool(true))
-                    .with_vector(WithVector::Bool(true));
+                    .with_vector(vectors.clone());
                 if let Some(from) = from {
                     request = request.offset(from);
                 }
                 let (records, next) = self.shard.scroll(request.build()).map_err(failed)?;
                 for record in records {
-                    let payload = record.payload.unwrap_or_default();
-                    all.push((payload::read(&payload)?, rows(record.vector)?));
+                    all.push(read(record)?);
                 }
                 if all.len() > most {
                     return Err(EngineError(format!("it holds more than {most} facts")));

@@ -288,7 +288,7 @@ mod tests {
 
     fn told(inner: &Inner) -> String {
         let question = StandIn::new().question("Where is the tea?").unwrap();
-        inner.recall(question).unwrap().facts.remove(0).text
+        inner.recall("", question).unwrap().facts.remove(0).text
     }
 
     #[test]

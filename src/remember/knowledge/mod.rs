@@ -23,22 +23,27 @@ pub mod restore;
 mod rivals;
 pub mod snapshot;
 pub mod verify;
+mod worded;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use uuid::Uuid;
 
 use super::engine::EngineError;
 use crate::config::Config;
 use crate::health::Health;
 use crate::remember::embed::{EmbedError, EmbedText};
 use crate::remember::folder::{self, FolderError};
+use crate::remember::words::Asked;
 use crate::remember::{KnownFact, Recalled};
 use engine::Engine;
-use facts::Facts;
+use facts::{Facts, MOST_FACTS};
 use pull::PullSettings;
 use restore::{Prepared, RestoreError, Workshop, remove};
 use rivals::Rivals;
 use snapshot::Label;
+use worded::{Near, Worded};
 
 /// The shard in use, inside the memory's folder.
 const SHARD: &str = "knowledge";
@@ -72,6 +77,8 @@ pub struct Settings {
     pub pull: Option<PullSettings>,
 }
 
+/// Facts that are compared by both, from each search. Not measured.
+const CANDIDATES: usize = 20;
 /// Facts told at most: a question has one answer, and a second one is worth a look at the most. Not measured.
 const LIMIT: usize = 2;
 /// How far under the best (cosine) a second fact may be. Not measured.
@@ -163,6 +170,33 @@ enum Shard {
 struct Open {
     engine: Engine,
     label: Label,
+    worded: Worded,
+}
+
+impl Open {
+    fn new(engine: Engine, label: Label) -> Result<Self, EngineError> {
+        let facts = engine.facts(MOST_FACTS)?;
+        let worded = Worded::new(facts.iter().map(|(id, fact)| (*id, fact)));
+        Ok(Self { engine, label, worded })
+    }
+
+    /// The facts nearest to a question by likeness and those nearest by their words, in the order of both together.
+    fn nearest(&self, question: &str, vector: Vec<f32>) -> Result<Vec<Near>, EngineError> {
+        let asked = Asked::of(question);
+        let weights = self.worded.weights(&asked);
+        let mut found = self.engine.nearest(vector.clone(), CANDIDATES, None)?;
+        let mut worded: Vec<Uuid> =
+            self.worded.best(&asked, &weights, CANDIDATES).into_iter().map(|(id, _)| id).collect();
+        worded.retain(|id| !found.iter().any(|fact| fact.id == *id));
+        if !worded.is_empty() {
+            found.extend(self.engine.nearest(vector, worded.len(), Some(&worded))?);
+        }
+        let near = found.into_iter().map(|fact| {
+            let words = self.worded.compare(fact.id, &asked, &weights);
+            Near { fact, words }
+        });
+        Ok(worded::in_order(near.collect()))
+    }
 }
 
 /// Started knowledge, and what its owner must be told about it.
@@ -200,7 +234,7 @@ impl Knowledge {
         let (inner, question) = (Arc::clone(&self.inner), question.to_owned());
         let looking = move || {
             let vector = inner.embedder.question(&question)?;
-            inner.recall(vector)
+            inner.recall(&question, vector)
         };
         tokio::task::spawn_blocking(looking).await.map_err(|_| KnowledgeError::Closed)?
     }
@@ -222,15 +256,16 @@ impl Knowledge {
 }
 
 impl Inner {
-    fn recall(&self, question: Vec<f32>) -> Result<Answer, KnowledgeError> {
-        let rival = self.rivals.nearest(&question, self.embedder.as_ref())?;
+    fn recall(&self, question: &str, vector: Vec<f32>) -> Result<Answer, KnowledgeError> {
+        let rival = self.rivals.nearest(&vector, self.embedder.as_ref())?;
         let shard = self.shard.read().unwrap_or_else(PoisonError::into_inner);
         let open = match &*shard {
             Shard::Open(open) => open,
             Shard::None { why } => return Err(KnowledgeError::NotThere { why: why.clone() }),
         };
-        let nearest = open.engine.nearest(question, self.settings.limit.max(1))?;
-        Ok(judged(nearest, self.settings.gate, rival, open.label.facts))
+        let mut answer = judged(open.nearest(question, vector)?, self.settings.gate, rival, open.label.facts);
+        answer.facts.truncate(self.settings.limit.max(1));
+        Ok(answer)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -269,10 +304,11 @@ impl Inner {
         }
         let opened = folder::rename(&prepared.folder, &live)
             .map_err(RestoreError::from)
-            .and_then(|()| Ok(Engine::load(&live, self.settings.search_threads)?));
+            .and_then(|()| Ok(Engine::load(&live, self.settings.search_threads)?))
+            .and_then(|engine| Ok(Open::new(engine, prepared.label.clone())?));
         match opened {
-            Ok(engine) => {
-                *shard = Shard::Open(Box::new(Open { engine, label: prepared.label.clone() }));
+            Ok(open) => {
+                *shard = Shard::Open(Box::new(open));
                 remove(&before)?;
                 Ok(prepared.label)
             }
@@ -300,7 +336,7 @@ impl Inner {
         if found != label.facts {
             return Err(RestoreError::Count { expected: label.facts, found });
         }
-        *shard = Shard::Open(Box::new(Open { engine, label: label.clone() }));
+        *shard = Shard::Open(Box::new(Open::new(engine, label.clone())?));
         Ok(Some(label))
     }
 
@@ -312,36 +348,43 @@ impl Inner {
     }
 }
 
-/// Which of the nearest facts count: those from `gate` on that also beat `rival`. A second one is told only where it is
-/// nearly as near.
-fn judged(mut nearest: Vec<KnownFact>, gate: f32, rival: f32, searched: usize) -> Answer {
-    let counts = |score: f32| score >= gate && score > rival;
-    let top = nearest.first().map(|fact| fact.score);
-    nearest.retain(|fact| counts(fact.score) && top.is_some_and(|top| top - fact.score <= NEARLY_AS_NEAR));
-    Answer { facts: nearest, searched, best: top.filter(|top| !counts(*top)) }
+/// Which of the facts count: those from `gate` on that also beat `rival`. A second one is told only where it is nearly
+/// as near. Whether there is an answer is decided by likeness, which comes first by likeness and words.
+fn judged(near: Vec<Near>, gate: f32, rival: f32, searched: usize) -> Answer {
+    let best = near.iter().map(|near| near.fact.score).reduce(f32::max);
+    let counts = |near: &Near| near.fact.score >= gate && near.fact.score > rival;
+    let told: Vec<Near> = near.into_iter().filter(counts).collect();
+    let top = told.first().map(Near::fused);
+    let nearly = |near: &Near| top.is_some_and(|top| top - near.fused() <= NEARLY_AS_NEAR);
+    let facts: Vec<KnownFact> = told.into_iter().filter(nearly).map(|near| near.fact).collect();
+    let best = best.filter(|_| facts.is_empty());
+    Answer { facts, searched, best }
 }
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
+    use crate::remember::words::Match;
 
     fn fact(score: f32) -> KnownFact {
         KnownFact { id: Uuid::nil(), text: "My memory is on my own disk.".into(), score }
     }
 
+    fn near(score: f32) -> Near {
+        Near { fact: fact(score), words: Match::default() }
+    }
+
     #[test]
     fn a_fact_counts_from_its_gate_on_and_over_every_rival() {
-        assert_eq!(judged(vec![fact(0.7)], 0.5, 0.6, 9), Answer { facts: vec![fact(0.7)], searched: 9, best: None });
-        assert_eq!(judged(vec![fact(0.7)], 0.8, 0.1, 9).facts, []);
-        let beaten = judged(vec![fact(0.7)], 0.5, 0.9, 9);
+        assert_eq!(judged(vec![near(0.7)], 0.5, 0.6, 9), Answer { facts: vec![fact(0.7)], searched: 9, best: None });
+        assert_eq!(judged(vec![near(0.7)], 0.8, 0.1, 9).facts, []);
+        let beaten = judged(vec![near(0.7)], 0.5, 0.9, 9);
         assert_eq!((beaten.facts, beaten.best), (vec![], Some(0.7)), "“Who am I?” is not “Who are you?”");
     }
 
     #[test]
     fn a_second_fact_is_told_only_when_it_is_nearly_as_near() {
-        assert_eq!(judged(vec![fact(0.9), fact(0.88)], 0.5, 0.1, 9).facts.len(), 2);
-        assert_eq!(judged(vec![fact(0.9), fact(0.7)], 0.5, 0.1, 9).facts.len(), 1);
+        assert_eq!(judged(vec![near(0.9), near(0.88)], 0.5, 0.1, 9).facts.len(), 2);
+        assert_eq!(judged(vec![near(0.9), near(0.7)], 0.5, 0.1, 9).facts.len(), 1);
     }
 }

@@ -2,11 +2,17 @@
 
 use serde::Deserialize;
 
-use super::facts::Facts;
+use uuid::Uuid;
+
+use super::facts::{Fact, Facts};
 use super::rivals::Rivals;
-use super::{LIMIT, NEARLY_AS_NEAR};
-use crate::remember::calibrate::{CalibrateError, Scored};
+use super::worded::{Near, Worded, in_order};
+use super::{LIMIT, judged};
+use crate::remember::KnownFact;
+use crate::remember::calibrate::{self, CalibrateError, Measured};
 use crate::remember::embed::{EmbedText, cosine};
+use crate::remember::eval::{By, Ranked};
+use crate::remember::words::Asked;
 
 /// The questions that ship with the project.
 pub const SHIPPED: &str = include_str!("../../../tests/questions/facts.toml");
@@ -60,32 +66,33 @@ impl Half {
         (self.answerable.len(), self.others.len())
     }
 
-    /// Puts every question to the facts, as [`super::Knowledge`] would. A fact that a rival beats scores 0, which no
-    /// gate lets pass. Blocks for seconds.
+    /// Puts every question to the facts, as [`super::Knowledge`] would. Blocks for seconds.
     ///
     /// # Errors
     /// [`CalibrateError::Embed`].
-    pub fn score(&self, facts: &Facts, embedder: &dyn EmbedText) -> Result<Vec<Found>, CalibrateError> {
+    pub fn ask(&self, facts: &Facts, embedder: &dyn EmbedText) -> Result<Vec<Found>, CalibrateError> {
         let mut stored = Vec::new();
         for fact in &facts.facts {
             let questions: Vec<&str> = fact.questions.iter().map(String::as_str).collect();
-            stored.push((fact.key.as_str(), embedder.stored(&questions)?));
+            stored.push((fact.id(), embedder.stored(&questions)?));
         }
+        let worded = Worded::new(facts.facts.iter().map(|fact| (fact.id(), fact)));
         let rivals = Rivals::default();
-        let answerable = self.answerable.iter().map(|question| (&question.asks, Some(question.finds.as_str())));
+        let id_of = |key: &str| facts.facts.iter().find(|fact| fact.key == key).map(Fact::id);
+        let answerable = self.answerable.iter().map(|question| (&question.asks, id_of(&question.finds)));
         let mut all = Vec::new();
-        for (asked, finds) in answerable.chain(self.others.iter().map(|other| (other, None))) {
-            let vector = embedder.question(asked)?;
+        for (asks, finds) in answerable.chain(self.others.iter().map(|other| (other, None))) {
+            let vector = embedder.question(asks)?;
             let rival = rivals.nearest(&vector, embedder)?;
             let nearest = |rows: &[Vec<f32>]| rows.iter().map(|row| cosine(row, &vector)).fold(-1.0, f32::max);
-            let mut near: Vec<(&str, f32)> = stored.iter().map(|(key, rows)| (*key, nearest(rows))).collect();
-            near.sort_by(|a, b| b.1.total_cmp(&a.1));
-            let Some((_, top)) = near.first().copied() else { continue };
-            let mut told = near.iter().take(LIMIT).filter(|(_, score)| top - score <= NEARLY_AS_NEAR);
-            let right = finds.map(|finds| told.any(|(key, _)| *key == finds));
-            let first = finds.is_some_and(|finds| near.first().is_some_and(|(key, _)| *key == finds));
-            let best = if top > rival { top } else { 0.0 };
-            all.push(Found { scored: Scored { question: asked.clone(), best, right }, first });
+            let asked = Asked::of(asks);
+            let weights = worded.weights(&asked);
+            let near = stored.iter().map(|(id, rows)| {
+                let fact = KnownFact { id: *id, text: String::new(), score: nearest(rows) };
+                Near { fact, words: worded.compare(*id, &asked, &weights) }
+            });
+            let near = in_order(near.collect());
+            all.push(Found { asks: asks.clone(), finds, near, rival });
         }
         Ok(all)
     }
@@ -94,8 +101,54 @@ impl Half {
 /// What a question found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// `right`: the fact that answers is among those that would be told.
-    pub scored: Scored,
-    /// It is the first of them.
-    pub first: bool,
+    pub asks: String,
+    /// The fact that answers; `None` for a question that none answers.
+    pub finds: Option<Uuid>,
+    /// Every fact, best first.
+    near: Vec<Near>,
+    /// Cosine of the nearest question that is not for facts.
+    rival: f32,
+}
+
+impl Found {
+    /// The facts that are told at a gate, best first.
+    #[must_use]
+    pub fn told(&self, gate: f32) -> Vec<Uuid> {
+        let answer = judged(self.near.clone(), gate, self.rival, self.near.len());
+        answer.facts.into_iter().take(LIMIT).map(|fact| fact.id).collect()
+    }
+
+    /// What it comes to at every gate; right is an answer that holds the fact.
+    #[must_use]
+    pub fn measured(&self, half: calibrate::Half) -> Measured {
+        let best = self.near.iter().map(|near| near.fact.score).reduce(f32::max).filter(|best| *best > self.rival);
+        let answer = |gate| {
+            let told = self.told(gate);
+            (!told.is_empty()).then(|| self.finds.is_some_and(|finds| told.contains(&finds)))
+        };
+        Measured::new(&self.asks, half, self.finds.is_some(), best, answer)
+    }
+
+    /// Put in order three ways, and whether it is answered with nothing at a gate. `category` is its name in the report.
+    #[must_use]
+    pub fn ranked(&self, category: &str, half: calibrate::Half, gate: f32) -> Ranked {
+        Ranked {
+            category: self.finds.map(|_| category.to_owned()),
+            half,
+            places: By::ALL.map(|by| self.place(by)),
+            refused: self.told(gate).is_empty(),
+            took_ms: None,
+        }
+    }
+
+    /// The place, from 0, of the fact that answers, were there no gate; `None` where it would not be found this way.
+    fn place(&self, by: By) -> Option<usize> {
+        let score = |near: &Near| match by {
+            By::Dense => Some(near.fact.score),
+            By::Words => (near.words.bm25 > 0.0).then_some(near.words.bm25),
+            By::Fused => Some(near.fused()),
+        };
+        let own = self.near.iter().find(|near| Some(near.fact.id) == self.finds).and_then(score)?;
+        Some(self.near.iter().filter_map(score).filter(|other| *other > own).count())
+    }
 }

@@ -44,7 +44,7 @@ pub fn verify(snapshot: &Path, embedder: &dyn EmbedText) -> Result<Verified, Res
     for (fact, _) in engine.all(MOST_FACTS)? {
         for question in fact.questions {
             questions += 1;
-            let found = engine.nearest(embedder.question(&question)?, 1)?;
+            let found = engine.nearest(embedder.question(&question)?, 1, None)?;
             let finds = found.first().map_or_else(String::new, |found| found.text.clone());
             if finds != fact.text {
                 wrong.push(Wrong { question, belongs_to: fact.text.clone(), finds });
