@@ -3,7 +3,7 @@
 #
 #   test.sh ROOT PROGRAM [MODELS]
 #
-# ROOT is prepare.sh's folder, whose arm64 libraries are used; the bridge library lies beside PROGRAM. MODELS is a folder
+# ROOT is prepare.sh's folder, in which the robot's own libraries lie; the bridge library lies beside PROGRAM. MODELS is a folder
 # of fetched models: with it a text is turned into numbers, stored and found again, a spoken sentence is heard and a
 # picture looked at, with ONNX Runtime for arm64 (fetched here) and without. An instruction that a Cortex-A72 does not
 # have ends the program with SIGILL, and this script with it.
@@ -12,6 +12,7 @@ usage="usage: test.sh ROOT PROGRAM [MODELS]"
 root=$(realpath "${1:?$usage}")
 program=$(realpath "${2:?$usage}")
 models=${3:-}
+[ "$(id -u)" = 0 ] || { echo "test.sh: run this as root" >&2; exit 1; }
 emulator=$(command -v qemu-aarch64-static || command -v qemu-aarch64) ||
   { echo "test.sh: install qemu-user-static first" >&2; exit 1; }
 bridge=$(dirname "$program")/libreachy_bridge.so
@@ -63,7 +64,10 @@ config=config.toml
 robot() {
   began=$(date +%s)
   code=0
-  "$emulator" -cpu cortex-a72 -L "$root/usr/aarch64-linux-gnu" "$program" --config "$house/$config" "$@" \
+  # This machine's processors in /sys are none of an emulated one: ONNX Runtime reads them there, and dies of them.
+  # shellcheck disable=SC2016
+  unshare --mount sh -c 'mount --make-rprivate / && mount -t tmpfs none /sys && exec "$@"' sh \
+    "$emulator" -cpu cortex-a72 -L "$root/robot" "$program" --config "$house/$config" "$@" \
     >"$house/said" 2>"$house/complained" || code=$?
   took=$(($(date +%s) - began))
   if [ "$code" -gt 2 ]; then
