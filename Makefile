@@ -7,7 +7,8 @@ PACKAGES := cmake g++ make pkg-config espeak-ng python3 python3-pip
 # On Debian the commands that these packages bring.
 PROGRAMS := cmake g++ espeak-ng python3
 
-.PHONY: help demo test test-llama test-sdk measure bench deb deb-arm64 test-deb test-a72 app app-arm64 build-arm64 talk run doctor check build models portraits system
+.PHONY: help demo test test-llama test-sdk measure bench deb deb-arm64 test-deb test-a72 app app-arm64 build-arm64 talk run \
+	doctor check build models portraits system
 
 help:
 	@echo "make demo    a day with Reachy on the simulated robot (installs, fetches and builds what it needs)"

@@ -25,6 +25,7 @@ cp -L /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
 certificates=/etc/ssl/certs/ca-certificates.crt
 [ ! -f "$root/etc/ssl/certs/house.crt" ] || certificates=/etc/ssl/certs/house.crt
 
+# The names of functions are a third of the program, and the robot's disk is small.
 # GGML: nothing of the machine that builds, and no instruction that a Cortex-A72 does not have.
 exec unshare --mount sh -c '
   root=$1 project=$2 target=$3 certificates=$4
@@ -43,6 +44,12 @@ exec unshare --mount sh -c '
     CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc CXX_aarch64_unknown_linux_gnu=aarch64-linux-gnu-g++ \
     AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar \
     GGML_NATIVE=OFF GGML_CPU_ARM_ARCH=armv8-a \
-    chroot "$root" sh -c "cd /project && exec cargo build --locked --release --target aarch64-unknown-linux-gnu \"\$@\"" \
-    sh "$@"
+    chroot "$root" sh -euc "
+      cd /project
+      cargo build --locked --release --target aarch64-unknown-linux-gnu \"\$@\"
+      cd /target/aarch64-unknown-linux-gnu/release
+      for built in reachy-remembers libreachy_bridge.so; do
+        [ ! -e \$built ] || aarch64-linux-gnu-strip --preserve-dates \$built
+      done
+    " sh "$@"
 ' sh "$root" "$project" "$target" "$certificates" "$@"
