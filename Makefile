@@ -1,12 +1,14 @@
 # Two commands are enough: `make demo` and `make test`. Each installs what it needs, shows its progress, and can be
 # run again. Root is asked for system packages only.
 
-BIN := $(or $(CARGO_TARGET_DIR),target)/debug/reachy-remembers
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+BIN := $(TARGET)/debug/reachy-remembers
 PACKAGES := cmake g++ make pkg-config espeak-ng python3 python3-pip
 # On Debian the commands that these packages bring.
 PROGRAMS := cmake g++ espeak-ng python3
 
-.PHONY: help demo test test-llama test-sdk measure bench deb deb-arm64 test-a72 talk run doctor check build models portraits system
+.PHONY: help demo test test-llama test-sdk measure bench deb deb-arm64 test-deb test-a72 app app-arm64 build-arm64 talk run \
+	doctor check build models portraits system
 
 help:
 	@echo "make demo    a day with Reachy on the simulated robot (installs, fetches and builds what it needs)"
@@ -17,6 +19,8 @@ help:
 	@echo "make check   formatting and lints"
 	@echo "make bench   how fast searches are, beside the Python build of the same engine"
 	@echo "make deb     a Debian package of the service, for this machine (deb-arm64: for the robot)"
+	@echo "make app     the robot dashboard's app, for this machine (app-arm64: for the robot)"
+	@echo "make test-deb  installs, runs and removes the package in a small Debian (test-a72: the robot's program, emulated)"
 
 demo: models
 	$(BIN) --config demo/config.toml demo
@@ -64,21 +68,39 @@ bench: models
 	"$${CARGO_TARGET_DIR:-target}/bench/bin/python" -m pip install --quiet --only-binary :all: "qdrant-edge-py==0.9.0"
 	$(BIN) bench --python "$${CARGO_TARGET_DIR:-target}/bench/bin/python"
 
-deb: build
-	sh packaging/deb.sh
+# What is packed is built with the profile `release`, or with PROFILE=dev as everything else here.
+deb: system
+	sh packaging/deb.sh --profile $(or $(PROFILE),release)
 
-# For the robot's processor, on an amd64 Debian machine; needs root, some gigabytes and half an hour the first time.
-ARM64 := $(or $(CARGO_TARGET_DIR),target)/arm64
+# The package's whole life in a Debian 13 of its own; needs root, debootstrap and systemd-container. Packs what the tests
+# are built with, so that nothing is compiled twice. With REACHY_TEST_ROBOT=1 also on the robot's own SDK.
+test-deb: models
+	sh packaging/deb.sh --profile $(or $(PROFILE),dev)
+	sh tests/packaging/run.sh "$$(ls -t $(TARGET)/debian/reachy-remembers_*.deb | head -n 1)" $(TARGET)/debian-13 models/cache
 
-deb-arm64:
+# For the robot's processor, on an amd64 Debian machine; needs root, some gigabytes and an hour the first time.
+ARM64 := $(TARGET)/arm64
+ARM64_BUILT := $(ARM64)/aarch64-unknown-linux-gnu/release
+
+build-arm64:
 	sh packaging/arm64/prepare.sh $(ARM64)/system
 	sh packaging/arm64/build.sh $(ARM64)/system $(ARM64)
-	CARGO_TARGET_DIR=$(ARM64) REACHY_TOOLS=$(or $(CARGO_TARGET_DIR),target)/tools \
+
+deb-arm64: build-arm64
+	CARGO_TARGET_DIR=$(ARM64) REACHY_TOOLS=$(TARGET)/tools \
 		sh packaging/deb.sh --target aarch64-unknown-linux-gnu --no-build
 
 # The whole program on the robot's processor, emulated.
-test-a72:
-	sh packaging/arm64/test.sh $(ARM64)/system $(ARM64)/aarch64-unknown-linux-gnu/release/reachy-remembers models/cache
+test-a72: build-arm64 models
+	sh packaging/arm64/test.sh $(ARM64)/system $(ARM64_BUILT)/reachy-remembers models/cache
+
+# A wheel that the robot's dashboard installs, under app/dist in the target folder.
+app: system
+	cargo build --locked --workspace --profile $(or $(PROFILE),release)
+	sh app/build.sh $(TARGET)/$(patsubst dev,debug,$(or $(PROFILE),release))/reachy-remembers $(TARGET)/app
+
+app-arm64: build-arm64
+	sh app/build.sh $(ARM64_BUILT)/reachy-remembers $(TARGET)/app-arm64
 
 check:
 	cargo fmt --check

@@ -38,5 +38,6 @@ sh packaging/make-config.sh config.toml >"$stage/config.toml"
 
 # A program for another machine is stripped by its own tools, where they are there.
 [ -z "$triple" ] || command -v "${triple%%-*}-linux-gnu-strip" >/dev/null || set -- "$@" --no-strip
+[ -z "$triple" ] || set -- "$@" --variant robot
 mkdir -p "$target/debian"
 cargo deb --locked --no-build --output "$target/debian/" "$@"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The configuration as it is installed: the project's own with other folders.
+# The configuration as it is installed: the project's own with a real body and other folders.
 #
 #   make-config.sh CONFIG [FOLDER/] >INSTALLED
 #
@@ -8,6 +8,7 @@
 set -eu
 awk -v state="${2-/var/lib/reachy-remembers/}" '
   BEGIN {
+    set["robot", "body"] = "\"sdk\""
     set["remember", "folder"] = "\"" state "memory\""
     set["models", "folder"] = "\"" state "models\""
   }

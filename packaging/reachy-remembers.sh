@@ -5,6 +5,11 @@ program=/usr/lib/reachy-remembers/reachy-remembers
 config=/etc/reachy-remembers/config.toml
 state=/var/lib/reachy-remembers
 
+# Models come through pip. Where the system's Python has none, the robot's own environment may.
+if [ ! -d /usr/lib/python3/dist-packages/pip ] && [ -x /venvs/mini_daemon/bin/pip ]; then
+  PATH=/venvs/mini_daemon/bin:$PATH
+  export PATH
+fi
 for argument; do
   case "$argument" in
   --config | --config=*) exec "$program" "$@" ;;

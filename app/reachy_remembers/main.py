@@ -3,13 +3,11 @@
 The program does everything else, through a connection of its own to the robot.
 """
 
-import os
-import sys
 import threading
 
 from reachy_mini import ReachyMini, ReachyMiniApp
 
-from reachy_remembers.program import Program, other_service, prepare
+from reachy_remembers.program import Program, other_service, prepare, sdk_environment
 
 # The program's restarts and the edits of its settings are looked after this often, in seconds.
 LOOK = 0.5
@@ -27,7 +25,7 @@ class ReachyRemembers(ReachyMiniApp):
         """Run the program until the app is stopped; it has ended when this returns."""
         # The program reads camera and microphone itself; a second reader would only cost time.
         reachy_mini.media.close()
-        program = Program(*prepare(), robot_environment())
+        program = Program(*prepare(), sdk_environment())
         if self.settings_app is not None:
             self.settings_app.get("/api/state")(lambda: program.state())
         try:
@@ -38,12 +36,6 @@ class ReachyRemembers(ReachyMiniApp):
                 stop_event.wait(LOOK)
         finally:
             program.stop()
-
-
-def robot_environment() -> dict[str, str]:
-    """Return what the program needs to know to find the robot's SDK where this app has it."""
-    path = os.path.join(sys.prefix, "bin") + os.pathsep + os.environ.get("PATH", os.defpath)
-    return {"VIRTUAL_ENV": sys.prefix, "PATH": path, "REACHY_MINI_TELEMETRY": "0"}
 
 
 if __name__ == "__main__":

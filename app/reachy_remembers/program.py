@@ -5,6 +5,7 @@ process: the kernel ends it when the thread that started it is gone, however tha
 """
 
 import ctypes
+import importlib.util
 import json
 import logging
 import os
@@ -12,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import tomllib
@@ -21,6 +23,9 @@ from pathlib import Path
 log = logging.getLogger("reachy_remembers")
 
 NAME = "reachy-remembers"
+BRIDGE = "libreachy_bridge.so"
+# Where the project's own configuration has the robot's SDK; an app has it in its own environment, as a dependency.
+SERVICE_VENV = 'venv = "/venvs/mini_daemon"'
 # The program stores the conversation within ten seconds; the dashboard kills an app after twenty. In seconds.
 SAFE_END = 15.0
 # Between a failure and the next try: the first, and the longest. In seconds; not measured.
@@ -42,15 +47,33 @@ def data_folder() -> Path:
     return Path(home) / "reachy_remembers"
 
 
+def app_folder() -> Path:
+    """Return where this app is installed."""
+    return Path(__file__).parent
+
+
+def sdk_environment() -> dict[str, str]:
+    """Return what the program needs to know to find the robot's SDK, and the bridge to it, where this app has them."""
+    path = os.environ.get("PATH", os.defpath)
+    # Models come through pip: this environment's own, or the system's where this one was made without.
+    if importlib.util.find_spec("pip"):
+        path = os.path.join(sys.prefix, "bin") + os.pathsep + path
+    bridge = str(app_folder() / "bin" / BRIDGE)
+    return {"VIRTUAL_ENV": sys.prefix, "PATH": path, "REACHY_BRIDGE": bridge, "REACHY_MINI_TELEMETRY": "0"}
+
+
 def prepare(data: Path | None = None) -> tuple[Path, Path]:
     """Make the data folder with a first configuration; return the program and the configuration."""
     data = data or data_folder()
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    own = Path(__file__).parent
+    own = app_folder()
     config = data / "config.toml"
     if not config.exists():
         beside = data / "config.toml.new"
-        shutil.copyfile(own / "config.toml", beside)
+        text = (own / "config.toml").read_text(encoding="utf-8")
+        # JSON's strings are TOML's.
+        text = text.replace(SERVICE_VENV, f"venv = {json.dumps(sys.prefix, ensure_ascii=False)}", 1)
+        beside.write_text(text, encoding="utf-8")
         os.replace(beside, config)
     program = own / "bin" / NAME
     if not program.exists():

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import tomllib
 import types
 import unittest
 from pathlib import Path
@@ -165,7 +166,8 @@ class WithProgram(unittest.TestCase):
         binary = bin_folder / "reachy-remembers"
         shutil.copy(FAKE, binary)
         binary.chmod(0o644)
-        (own / "reachy_remembers" / "config.toml").write_text(CONFIG)
+        shipped = (APP.parent / "config.toml").read_text()
+        (own / "reachy_remembers" / "config.toml").write_text(shipped)
         before = program.__file__
         program.__file__ = str(own / "reachy_remembers" / "program.py")
         self.addCleanup(setattr, program, "__file__", before)
@@ -173,6 +175,14 @@ class WithProgram(unittest.TestCase):
         found, config = program.prepare(data)
         self.assertTrue(os.access(found, os.X_OK))
         self.assertEqual(data.stat().st_mode & 0o777, 0o700)
+        # The robot's SDK is the one that this app was installed with; nothing else changes.
+        first = config.read_text()
+        self.assertEqual(tomllib.loads(first)["robot"]["venv"], sys.prefix)
+        changed = [ours for ours, theirs in zip(first.splitlines(), shipped.splitlines(), strict=True) if ours != theirs]
+        self.assertEqual(len(changed), 1, changed)
+        # Also where the program has to be moved away from its bridge.
+        bridge = program.sdk_environment()["REACHY_BRIDGE"]
+        self.assertEqual(Path(bridge), bin_folder / "libreachy_bridge.so")
         config.write_text(CONFIG + "# the owner was here\n")
         program.prepare(data)
         self.assertIn("the owner was here", config.read_text())

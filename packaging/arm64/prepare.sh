@@ -4,8 +4,9 @@
 #   prepare.sh FOLDER
 #
 # Needs root (it makes a whole system's files), debootstrap and about 3 GB; can be run again. Debian sid, because it is
-# the one that has both a new enough Rust and Rust's library for arm64 as packages; what the program may ask of the
-# robot's older system is checked by test.sh. The mirror is this machine's own, or DEBIAN_MIRROR.
+# the one that has both a new enough Rust and Rust's library for arm64 as packages. Beside it, in /robot, lie the C and
+# C++ libraries of the robot's own Debian 13: the program is linked and tried with them. The mirror is this machine's own,
+# or DEBIAN_MIRROR.
 set -eu
 root=${1:?usage: prepare.sh FOLDER}
 own=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^ *#' | grep -o 'https\?://[^ ]*/debian/\?' | head -n 1 || true)
@@ -35,6 +36,23 @@ if ! inside sh -c 'command -v cargo cmake aarch64-linux-gnu-g++ && ls /usr/lib/r
   inside apt-get update
   inside apt-get install -y rustc cargo crossbuild-essential-arm64 libstd-rust-dev:arm64 cmake make pkg-config \
     ca-certificates
+fi
+
+if ! inside test -e /robot/lib/ld-linux-aarch64.so.1; then
+  # Only looked into, so the lists of sid stay as they are.
+  echo "deb [arch=arm64] $mirror trixie main" >"$root/tmp/robot.list"
+  inside sh -euc '
+    lists=$(mktemp -d)
+    mkdir "$lists/partial"
+    from="-o Dir::Etc::sourcelist=/tmp/robot.list -o Dir::Etc::sourceparts=- -o Dir::State::lists=$lists -o APT::Sandbox::User=root"
+    apt-get $from update
+    cd "$lists"
+    apt-get $from download libc6:arm64/trixie libgcc-s1:arm64/trixie libstdc++6:arm64/trixie
+    mkdir -p /robot
+    for package in *.deb; do dpkg-deb -x "$package" /robot; done
+    ln -sfn usr/lib /robot/lib
+    rm -r "$lists" /tmp/robot.list
+  '
 fi
 inside rustc --version
 inside aarch64-linux-gnu-g++ --version | head -n 1

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use reachy_remembers::config::Config;
+use reachy_remembers::config::{BodyKind, Config};
 
 fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -19,20 +19,22 @@ fn make_config(config: &Path) -> Output {
 }
 
 #[test]
-fn the_installed_configuration_is_the_projects_own_with_the_folders_of_a_service() {
+fn the_installed_configuration_is_the_projects_own_with_a_real_body_and_the_folders_of_a_service() {
     let output = make_config(&project("config.toml"));
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let installed = Config::from_toml(&text, Path::new("installed")).unwrap();
     assert_eq!(installed.remember.folder, Path::new("/var/lib/reachy-remembers/memory"));
     assert_eq!(installed.models.folder, Path::new("/var/lib/reachy-remembers/models"));
+    assert_eq!(installed.robot.body, BodyKind::Sdk);
     let mut expected = Config::default();
+    expected.robot.body = BodyKind::Sdk;
     expected.remember.folder = installed.remember.folder.clone();
     expected.models.folder = installed.models.folder.clone();
     assert_eq!(installed, expected);
     let own = read("config.toml");
     let changed = own.lines().zip(text.lines()).filter(|(ours, theirs)| ours != theirs).count();
-    assert_eq!((own.lines().count(), changed), (text.lines().count(), 2));
+    assert_eq!((own.lines().count(), changed), (text.lines().count(), 3));
 }
 
 #[test]
@@ -43,6 +45,29 @@ fn a_folder_that_the_configuration_lost_stops_the_packing() {
     let output = make_config(&config);
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("[remember] folder"), "{output:?}");
+}
+
+#[test]
+fn the_bridge_lies_beside_the_program_where_it_is_looked_for() {
+    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+    let assets = manifest["package"]["metadata"]["deb"]["assets"].as_array().unwrap();
+    let place = |built: &str| {
+        let asset = assets.iter().find(|asset| asset[0].as_str() == Some(built)).unwrap();
+        Path::new(asset[1].as_str().unwrap()).to_owned()
+    };
+    let (program, bridge) = (place("target/release/reachy-remembers"), place("target/release/libreachy_bridge.so"));
+    assert_eq!(program, Path::new("usr/lib/reachy-remembers/reachy-remembers"));
+    assert_eq!(bridge, program.with_file_name("libreachy_bridge.so"));
+}
+
+#[test]
+fn the_apps_own_tests_pass() {
+    let Ok(output) = Command::new("python3").args(["-m", "unittest", "discover"]).arg(project("app/tests")).output()
+    else {
+        println!("skipped: python3 is not installed");
+        return;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// The unit's settings, in order.
@@ -109,7 +134,7 @@ fn systemd_itself_accepts_the_unit_and_finds_it_closed() {
 #[test]
 fn every_shell_script_of_the_package_is_read_by_the_shell_without_an_error() {
     let mut scripts = 0;
-    for folder in ["packaging", "packaging/deb", "packaging/arm64", "tests/packaging"] {
+    for folder in ["app", "packaging", "packaging/deb", "packaging/arm64", "tests/packaging"] {
         for entry in fs::read_dir(project(folder)).unwrap() {
             let path = entry.unwrap().path();
             let text = fs::read_to_string(&path).unwrap_or_default();
@@ -121,5 +146,5 @@ fn every_shell_script_of_the_package_is_read_by_the_shell_without_an_error() {
             scripts += 1;
         }
     }
-    assert!(scripts >= 6, "{scripts}");
+    assert!(scripts >= 14, "{scripts}");
 }

@@ -11,10 +11,10 @@ about() { stat -c '%U:%G %a' "$1"; }
 
 # What an earlier run may have left.
 dpkg --purge reachy-remembers >/dev/null 2>&1 || true
-rm -rf "$state"
+rm -rf "$state" "$(dirname $drop_in)"
 userdel --remove pollen >/dev/null 2>&1 || true
 
-shown "installs" dpkg -i /srv/first.deb
+shown "installs in one step" apt-get install -y -q --no-install-recommends /srv/first.deb
 shown "is a proper package" is "$(dpkg -V reachy-remembers)" ""
 shown "the configuration is a conffile" has /var/lib/dpkg/info/reachy-remembers.conffiles "^$config"
 shown "the configuration is root's, for all to read" is "$(about $config)" "root:root 644"
@@ -23,6 +23,8 @@ shown "and names it to the service" has "$drop_in" "^User=reachy-remembers"
 shown "who cannot log in" is "$(getent passwd reachy-remembers | cut -d: -f7)" /usr/sbin/nologin
 shown "the service starts with the machine" test -L "$wanted"
 shown "the program is root's" is "$(about /usr/lib/reachy-remembers/reachy-remembers)" "root:root 755"
+shown "the bridge lies beside it" is "$(about /usr/lib/reachy-remembers/libreachy_bridge.so)" "root:root 644"
+shown "the body is a real one" has "$config" '^body = "sdk"'
 shown "the program answers" reachy-remembers --version
 shown "systemd accepts the unit" systemd-analyze verify --man=no reachy-remembers.service
 systemd-analyze security --offline=true reachy-remembers.service | tail -n 1
@@ -48,6 +50,8 @@ if [ -d /srv/models ]; then
 fi
 run
 shown "runs" soon 60 running
+# There is no robot here, and nothing of its SDK.
+shown "says that it has no body, and why" has /tmp/doctor.log "no Python environment at /venvs/mini_daemon"
 pkill -KILL -u reachy-remembers -f 'config.toml run$'
 shown "is killed" soon 10 refused pgrep -u reachy-remembers
 run
@@ -65,12 +69,16 @@ echo kept >"$state/a-memory"
 shown "upgrades" dpkg -i --force-confold /srv/later.deb
 shown "an edited configuration stays" has "$config" "the owner was here"
 shown "a memory stays" has "$state/a-memory" kept
+if [ -d /srv/models ]; then
+  reachy-remembers memory search "where is the ladder" >/tmp/search.log 2>&1 || true
+  shown "and is found by the later version" has /tmp/search.log cellar
+fi
 shown "its owner stays" is "$(about $state)" "reachy-remembers:reachy-remembers 700"
 
 shown "is removed" dpkg --remove reachy-remembers
 shown "the configuration stays after removing" has "$config" "the owner was here"
 shown "the memory stays after removing" has "$state/a-memory" kept
-shown "the program is gone" refused test -e /usr/lib/reachy-remembers
+shown "program and bridge are gone" refused test -e /usr/lib/reachy-remembers
 shown "installs again over what stayed" dpkg -i --force-confold /srv/first.deb
 mkdir -p "$state/models" && touch "$state/models/weights"
 shown "is purged" dpkg --purge reachy-remembers

@@ -4,8 +4,9 @@
 #   run.sh PACKAGE ROOT [MODELS]
 #
 # PACKAGE is a .deb for this machine; ROOT becomes a small Debian (about 500 MB, fetched once); MODELS is a folder of
-# fetched models, without which the service is tested deaf. Needs root, debootstrap and systemd-container. Ends with
-# the number of what was shown, or with the first thing that was not.
+# fetched models, without which the service is tested deaf. With REACHY_TEST_ROBOT=1 (and models) the robot's own SDK comes
+# into that system (1.5 GB, fetched once), and the service is run with it. Needs root, debootstrap and systemd-container.
+# Ends with the number of what was shown, or with the first thing that was not.
 set -eu
 package=$(realpath "${1:?usage: run.sh PACKAGE ROOT [MODELS]}")
 root=${2:?usage: run.sh PACKAGE ROOT [MODELS]}
@@ -34,18 +35,40 @@ dpkg-deb -b --root-owner-group "$work/later" "$root/srv/later.deb" >/dev/null
 cp "$package" "$root/srv/first.deb"
 rm -rf "$root/srv/models"
 [ -z "$models" ] || cp -rL "$models" "$root/srv/models"
-cp "$here/files.sh" "$here/life.sh" "$here/shown.sh" "$root/srv/"
+cp "$here/files.sh" "$here/life.sh" "$here/key.sh" "$here/robot.sh" "$here/shown.sh" "$here/laptop.py" "$root/srv/"
+rm -rf "$root/srv/day" "$root/srv/said"
+mkdir "$root/srv/day" "$root/srv/said"
+cp "$here/day.toml" "$here/../../demo/sounds/key.wav" "$root/srv/day/"
+{ printf 'P6\n640 480\n255\n' && head -c 921600 /dev/urandom; } >"$root/srv/day/picture.ppm"
+
+# In a chroot with its own processes, which end with it.
+apart() {
+  # shellcheck disable=SC2016
+  unshare --mount --pid --fork sh -c '
+    root=$1 && shift
+    mount --make-rprivate /
+    mount -t proc proc "$root/proc"
+    mount --bind /dev "$root/dev"
+    exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive HOME=/root chroot "$root" "$@"
+  ' sh "$root" "$@"
+}
+# Where the robot has its SDK; out of the way of what is shown without it.
+[ ! -d "$root/venvs" ] || mv "$root/venvs" "$root/srv/venvs"
 
 echo "── the package's files, in a chroot"
-# Its own processes, which end with it.
-# shellcheck disable=SC2016
-unshare --mount --pid --fork sh -c '
-  mount --make-rprivate /
-  mount -t proc proc "$1/proc"
-  mount --bind /dev "$1/dev"
-  exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive chroot "$1" sh /srv/files.sh
-' sh "$root"
+apart sh /srv/files.sh
 
 echo "── the service, under the system's own systemd"
 sh "$here/boot.sh" "$root" sh /srv/life.sh
-rm -rf "$root/srv/models" "$root/srv/first.deb" "$root/srv/later.deb"
+if [ "${REACHY_TEST_ROBOT:-}" = 1 ] && [ -n "$models" ]; then
+  echo "── the service on the robot's own SDK"
+  if [ -d "$root/srv/venvs" ]; then mv "$root/srv/venvs" "$root/venvs"; else mkdir "$root/venvs"; fi
+  cp -r "$here/../sdk/stub" "$here/../sdk/prepare.sh" "$root/srv/"
+  # A house may have its own certificates.
+  mkdir -p "$root/etc/ssl/certs"
+  cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/house.crt"
+  apart env PIP_CERT=/etc/ssl/certs/house.crt sh /srv/prepare.sh /venvs/mini_daemon
+  cp "$here/../../demo/sounds/key.wav" "$root/srv/said/0.wav"
+  sh "$here/boot.sh" "$root" sh /srv/robot.sh
+fi
+rm -rf "$root/srv/models" "$root/srv/day" "$root/srv/said" "$root/srv/first.deb" "$root/srv/later.deb"
