@@ -47,6 +47,12 @@ pub struct Seeing {
     pub runtime: Handle,
 }
 
+/// The face that fills most of the picture.
+fn nearest(faces: &[Face]) -> Option<&Face> {
+    let size = |face: &Face| (face.place[2] - face.place[0]) * (face.place[3] - face.place[1]);
+    faces.iter().max_by(|a, b| size(a).total_cmp(&size(b)))
+}
+
 /// A frame whose people may still be recognised.
 struct Unnamed {
     frame: Uuid,
@@ -71,6 +77,7 @@ impl Seeing {
                         Ok(glance) => {
                             self.report(&self.sight.report());
                             if let Some(faces) = &glance.faces {
+                                self.follow(faces, turned);
                                 self.meet(faces, turned);
                                 self.name_frames(&mut unnamed);
                             }
@@ -90,6 +97,13 @@ impl Seeing {
                     self.shared.robot.pause(AFTER_A_FAILURE);
                 }
             }
+        }
+    }
+
+    /// The gaze goes to the nearest face, unless the head looks somewhere because it was asked to.
+    fn follow(&self, faces: &[Face], turned: bool) {
+        if let Some(face) = nearest(faces).filter(|_| !turned) {
+            self.shared.robot.gaze(face.place);
         }
     }
 

@@ -222,7 +222,6 @@ impl Engine {
             return Ok(known);
         }
         let read = self.kept.keep(|| self.read_known::<S>(&lacking))?;
-        let read: HashMap<Uuid, Arc<Known<S>>> = read.into_iter().collect();
         for (id, known) in ids.iter().zip(&mut known) {
             if known.is_none() {
                 *known = read.get(id).cloned();

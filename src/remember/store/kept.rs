@@ -5,6 +5,7 @@
 //! A copy is dropped whenever its point is written or the shard is built anew, so it is never older than the shard; and
 //! when somebody is forgotten, nothing of them stays here.
 
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use quick_cache::sync::Cache;
@@ -47,9 +48,9 @@ impl Kept {
     pub fn keep<S: Stored, E>(
         &self,
         read: impl FnOnce() -> Result<Vec<(Uuid, Known<S>)>, E>,
-    ) -> Result<Vec<(Uuid, Arc<Known<S>>)>, E> {
+    ) -> Result<HashMap<Uuid, Arc<Known<S>>>, E> {
         let _reading = self.changing.read().unwrap_or_else(PoisonError::into_inner);
-        let known: Vec<_> = read()?.into_iter().map(|(id, known)| (id, Arc::new(known))).collect();
+        let known: HashMap<_, _> = read()?.into_iter().map(|(id, known)| (id, Arc::new(known))).collect();
         for (id, known) in &known {
             S::kept(self).insert(*id, Arc::clone(known));
         }
