@@ -174,3 +174,22 @@ impl Seeing {
         self.shared.health.set("seeing", true, format!("{how}; {} changes seen{bad}", report.changes));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::see::faces::Quality;
+
+    fn face(track: u32, place: [f32; 4]) -> Face {
+        let quality = Quality { width_px: 100.0, sharpness: 0.5, frontality: 0.9, cut_by_edge: false };
+        Face { place, landmarks: [[0.0; 2]; 5], score: 0.9, track, quality, vector: None }
+    }
+
+    #[test]
+    fn the_gaze_goes_to_who_is_nearest_and_to_nobody_where_nobody_is() {
+        let behind = face(1, [0.1, 0.1, 0.2, 0.2]);
+        let near = face(2, [0.5, 0.2, 0.8, 0.7]);
+        assert_eq!(nearest(&[behind.clone(), near, behind]).map(|face| face.track), Some(2));
+        assert_eq!(nearest(&[]), None);
+    }
+}
