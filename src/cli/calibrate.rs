@@ -7,7 +7,7 @@ use std::sync::Arc;
 use console::style;
 use serde::Serialize;
 
-use super::{CliError, Output, Setting, print_json, table};
+use super::{CliError, Output, Setting, print_json, table, text_of};
 use crate::daemon::parts::{self, Text};
 use crate::remember::calibrate::{self, AtGate, Half, Margin, Measured, Outcome, SAME, exchanges, frames, write};
 use crate::remember::embed::EmbedText;
@@ -86,9 +86,8 @@ impl Store {
 pub async fn run(setting: &Setting, arguments: CalibrateArguments) -> Result<ExitCode, CliError> {
     let said = match &arguments.file {
         Some(file) => {
-            let wrong = |error: &dyn std::fmt::Display| CliError::WrongUse(format!("{}: {error}", file.display()));
-            let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
-            vec![exchanges::Questions::parse(&text).map_err(|error| wrong(&error))?]
+            let questions = exchanges::Questions::parse(&text_of(file)?);
+            vec![questions.map_err(|error| CliError::WrongUse(format!("{}: {error}", file.display())))?]
         }
         None => exchanges::Questions::shipped().map_err(CliError::could_not)?,
     };

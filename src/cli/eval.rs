@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::{CliError, Output, Setting, print_json, table};
+use super::{CliError, Output, Setting, print_json, table, text_of};
 use crate::config::Config;
 use crate::daemon::parts;
 use crate::think::brain::{Brain, BrainError, Delta, Message, Request};
@@ -344,10 +344,6 @@ fn histories(file: Option<&Path>) -> Result<Vec<History>, CliError> {
         return Err(CliError::WrongUse(format!("{from}: there is no history; an empty one is enough")));
     }
     Ok(history)
-}
-
-fn text_of(file: &Path) -> Result<String, CliError> {
-    std::fs::read_to_string(file).map_err(|error| CliError::WrongUse(format!("{}: {error}", file.display())))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ mod talk;
 mod transcript;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -211,4 +211,9 @@ fn table(header: &[&str]) -> comfy_table::Table {
 /// Bytes as people read them: "83.3 MB".
 fn bytes(count: u64) -> String {
     indicatif::DecimalBytes(count).to_string()
+}
+
+/// A file that the command line names.
+fn text_of(file: &Path) -> Result<String, CliError> {
+    std::fs::read_to_string(file).map_err(|error| CliError::WrongUse(format!("{}: {error}", file.display())))
 }

@@ -28,8 +28,6 @@ mod worded;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use uuid::Uuid;
-
 use super::engine::EngineError;
 use crate::config::Config;
 use crate::health::Health;
@@ -185,8 +183,7 @@ impl Open {
         let asked = Asked::of(question);
         let weights = self.worded.weights(&asked);
         let mut found = self.engine.nearest(vector.clone(), CANDIDATES, None)?;
-        let mut worded: Vec<Uuid> =
-            self.worded.best(&asked, &weights, CANDIDATES).into_iter().map(|(id, _)| id).collect();
+        let mut worded = self.worded.best(&asked, &weights, CANDIDATES);
         worded.retain(|id| !found.iter().any(|fact| fact.id == *id));
         if !worded.is_empty() {
             found.extend(self.engine.nearest(vector, worded.len(), Some(&worded))?);
@@ -363,6 +360,8 @@ fn judged(near: Vec<Near>, gate: f32, rival: f32, searched: usize) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
     use crate::remember::words::Match;
 

@@ -47,20 +47,18 @@ impl Worded {
     /// What a question's terms weigh among these facts.
     #[must_use]
     pub fn weights(&self, asked: &Asked) -> Weights {
-        let all = self.facts.len() as f32;
-        let rarity = |holders: usize| ((all - holders as f32 + 0.5) / (holders as f32 + 0.5)).ln_1p();
-        let found = asked.terms().iter().filter_map(|term| Some((*term, rarity(*self.holders.get(term)?))));
-        Weights::new(asked, &found.collect::<Vec<_>>(), self.facts.len())
+        let all = self.facts.len();
+        let found = asked.terms().iter().filter_map(|term| Some((*term, words::rarity(*self.holders.get(term)?, all))));
+        Weights::new(asked, &found.collect::<Vec<_>>(), all)
     }
 
-    /// Every fact that holds a term of the question, best BM25 score first, at most `limit`.
+    /// The facts that hold a term of the question, best BM25 score first, at most `limit`.
     #[must_use]
-    pub fn best(&self, asked: &Asked, weights: &Weights, limit: usize) -> Vec<(Uuid, Match)> {
-        let matches = self.facts.iter().map(|(id, bag)| (*id, weights.compare(asked, bag)));
-        let mut matches: Vec<(Uuid, Match)> = matches.filter(|(_, words)| words.bm25 > 0.0).collect();
-        matches.sort_by(|a, b| b.1.bm25.total_cmp(&a.1.bm25));
-        matches.truncate(limit);
-        matches
+    pub fn best(&self, asked: &Asked, weights: &Weights, limit: usize) -> Vec<Uuid> {
+        let scores = self.facts.iter().map(|(id, bag)| (*id, weights.compare(asked, bag).bm25));
+        let mut scores: Vec<(Uuid, f32)> = scores.filter(|(_, bm25)| *bm25 > 0.0).collect();
+        scores.sort_by(|a, b| b.1.total_cmp(&a.1));
+        scores.into_iter().take(limit).map(|(id, _)| id).collect()
     }
 
     /// How one fact matches.

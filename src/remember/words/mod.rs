@@ -138,10 +138,10 @@ pub struct Weights(Vec<(u32, f32)>);
 
 impl Weights {
     /// `found`: the inverse document frequencies of the terms that the memory holds; the others weigh what a term does
-    /// that none of its `texts` texts holds, by the engine's formula, ln((n − df + 0.5) / (df + 0.5) + 1).
+    /// that none of its `texts` texts holds.
     #[must_use]
     pub fn new(asked: &Asked, found: &[(u32, f32)], texts: usize) -> Self {
-        let unknown = (2.0 * (texts as f32 + 1.0)).ln();
+        let unknown = rarity(0, texts);
         let weight = |term: u32| found.iter().find(|(other, _)| *other == term).map_or(unknown, |(_, weight)| *weight);
         Self(asked.terms.iter().map(|term| (*term, weight(*term))).collect())
     }
@@ -172,6 +172,13 @@ impl Weights {
         let alone = terms == 1 && !marked;
         Match { bm25, share, alone, found: share >= ENOUGH && terms > 0 && !alone }
     }
+}
+
+/// What a term weighs that `holders` of `texts` texts hold: its inverse document frequency by the engine's formula,
+/// ln((n − df + 0.5) / (df + 0.5) + 1).
+#[must_use]
+pub fn rarity(holders: usize, texts: usize) -> f32 {
+    ((texts as f32 - holders as f32 + 0.5) / (holders as f32 + 0.5)).ln_1p()
 }
 
 /// How a text matches a question by its words.
